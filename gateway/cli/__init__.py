@@ -1,0 +1,1 @@
+"""The commands a person types, a module for each group of them."""

@@ -1,0 +1,1 @@
+"""Three small example servers, each a page: dice, clock and release."""

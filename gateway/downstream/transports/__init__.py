@@ -1,0 +1,1 @@
+"""Ways to reach a server. Each moves whole messages and knows nothing of their meaning."""

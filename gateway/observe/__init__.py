@@ -1,0 +1,1 @@
+"""What happened: logs, metrics and the record of calls."""

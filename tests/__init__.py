@@ -1,0 +1,1 @@
+"""The tests: folders mirror the package; `kit` holds what they share."""

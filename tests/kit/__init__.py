@@ -1,0 +1,1 @@
+"""What tests share: fakes, clients of each era, processes, waiting."""

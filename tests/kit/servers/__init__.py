@@ -1,0 +1,1 @@
+"""Programs that play MCP servers, well or badly."""
