@@ -1,0 +1,69 @@
+"""What servers say unasked, in neutral form, and the board where clients hear of it.
+
+`Emitted` notices belong to one call and ride its answer; a `Notice` concerns
+everyone and goes through the board.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from gateway.catalog.entries import Kind
+from gateway.protocol.jsonrpc import Fields
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Params of `notifications/progress` as they came, without the token."""
+
+    params: Fields
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """Params of `notifications/message` as they came; `logger` is prefixed with the server."""
+
+    level: str
+    params: Fields
+
+
+Emitted = Progress | LogLine
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""RFC 5424 severities, most verbose first, as MCP spells them."""
+
+
+class ListChanged(msgspec.Struct, frozen=True):
+    """Clients should read this list again (`resource` stands for templates too)."""
+
+    kind: Kind
+
+
+class ResourceUpdated(msgspec.Struct, frozen=True):
+    """`uri` is the exposed one; `params` is what else the server said."""
+
+    uri: str
+    params: Fields
+
+
+Notice = ListChanged | ResourceUpdated
+Hear = Callable[[Notice], None]
+"""Neither awaits nor raises."""
+
+
+@dataclass(slots=True)
+class Board:
+    """Where notices for everyone are put up. Whoever reads must not be slow: queue and return."""
+
+    _hearers: dict[int, Hear] = field(default_factory=dict)
+    _next: int = 0
+
+    def subscribe(self, hear: Hear) -> Callable[[], None]:
+        """Hear every notice from now on, until the returned function is called."""
+        self._next += 1
+        mine = self._next
+        self._hearers[mine] = hear
+        return lambda: self._hearers.pop(mine, None) and None
+
+    def post(self, notice: Notice) -> None:
+        for hear in tuple(self._hearers.values()):
+            hear(notice)

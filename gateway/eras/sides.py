@@ -1,0 +1,147 @@
+"""The two sides of an era, and what each is given to talk through.
+
+Direction is that of the request: *inbound* serves a client that calls us,
+*outbound* calls a server. Neither knows HTTP libraries or pipes: lower shells
+implement these Protocols.
+"""
+
+from asyncio import Future
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from gateway.calls.call import Call, Emit, Outcome
+from gateway.calls.notices import Notice
+from gateway.catalog.entries import Kind, Listing
+from gateway.protocol.jsonrpc import Fields, Notification, Request, RequestId
+from gateway.protocol.revisions import Revision
+
+# --- towards clients -------------------------------------------------------------------------
+
+
+class Headers(Protocol):
+    """Request headers, names without regard to case (aiohttp's CIMultiDictProxy fits)."""
+
+    def get(self, name: str, default: str | None = None, /) -> str | None: ...
+    def getall(self, name: str, default: Sequence[str] = (), /) -> Sequence[str]: ...
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """One POST, after the guard: Host, Origin, body size, media type and token are checked."""
+
+    headers: Headers
+    body: bytes
+    principal: str | None
+    accepts_stream: bool
+    """The client takes `text/event-stream`; False: nothing can be said before the answer."""
+    accepts_json: bool = True
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What to answer. `body` is a JSON message; None: no body at all (202, 204)."""
+
+    status: int
+    body: bytes | None = None
+    headers: Mapping[str, str] = {}
+
+
+class Reply(Protocol):
+    """Where messages go while an inbound request is being served, ahead of its answer.
+
+    The first `push` turns the answer into an event stream; the edge then sends the
+    final body as the stream's last event and ends it.
+    """
+
+    def push(self, message: Notification | Request) -> None:
+        """Queue it and return. Never blocks, never raises; bounded: the oldest progress goes."""
+
+    @property
+    def streaming(self) -> bool:
+        """The HTTP head is out: the status can no longer be chosen."""
+
+
+class Stream(Protocol):
+    """A stream a client holds open: a session's GET, or a `subscriptions/listen`.
+
+    Bounded: a reader that stops reading is cut off, never waited for.
+    """
+
+    def push(self, message: bytes) -> None:
+        """Queue one JSON message as one event and return. Never blocks, never raises."""
+
+    def end(self, last: bytes | None = None) -> None:
+        """Say `last`, if anything, and close."""
+
+    async def wait_ended(self) -> None:
+        """Return when the client has gone or `end` was called and everything is out."""
+
+
+# --- towards servers -------------------------------------------------------------------------
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A server's result, shallow, and its size in bytes as it came."""
+
+    result: Fields
+    size: int
+
+
+class OpenRequest(Protocol):
+    """A request a server is working on. Hold it as long as you like; no task is tied up."""
+
+    @property
+    def id(self) -> RequestId: ...
+    @property
+    def answer(self) -> "Future[Answered]":
+        """Fails with a `GatewayError`: the server's own error, or that it went away."""
+
+    def cancel(self, reason: str) -> None:
+        """Tell the server, forget the request, drop a late answer. Returns at once."""
+
+
+class Channel(Protocol):
+    """A message channel to one server process."""
+
+    async def open(
+        self, method: str, params: Fields, emit: Emit | None = None, *, log_level: str | None = None
+    ) -> OpenRequest:
+        """Send a request; with `emit`, ask for progress under a token of ours. Waits only
+        while the server does not read its input; the caller bounds that."""
+
+    def tell(self, method: str, params: Fields) -> None:
+        """Send a notification, or drop it if the server does not read."""
+
+    def answer(self, request: Request, result: Fields) -> None: ...
+    def refuse(self, request: Request, code: int, message: str) -> None: ...
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """What a server said of itself when the conversation opened."""
+
+    revision: Revision
+    capabilities: Fields
+    name: str = ""
+    version: str = ""
+    instructions: str | None = None
+
+
+class Outbound(Protocol):
+    """One era's way of talking to one server over one channel."""
+
+    async def start(self) -> Greeting:
+        """Open the conversation. Raises `GatewayError` if the server will not have it."""
+
+    async def list(self, kinds: frozenset[Kind]) -> Listing: ...
+    async def call(self, call: Call) -> Outcome: ...
+    async def watch(self, uris: frozenset[str]) -> None:
+        """Be told of changes to exactly these resources (the server's own URIs)."""
+
+    def wish_level(self, level: str) -> None:
+        """Some client wants log lines from this level on; the most verbose wish wins."""
+
+    def asked(self, request: Request) -> None:
+        """The server asks. Answered at once, even if only with a refusal."""
+
+    def told(self, notification: Notification) -> Notice | None:
+        """The server tells. Returns what concerns everyone, under the server's own URIs."""
