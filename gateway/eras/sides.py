@@ -6,7 +6,7 @@ implement these Protocols.
 """
 
 from asyncio import Future
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -60,6 +60,13 @@ class Reply(Protocol):
     def streaming(self) -> bool:
         """The HTTP head is out: the status can no longer be chosen."""
 
+    def stream(self) -> None:
+        """Turn the answer into an event stream now, even if there is nothing to say yet."""
+
+    def end_with_client(self) -> None:
+        """From now on the client's going away cancels the task that serves this request.
+        (2026-07-28 says so; in earlier revisions a lost connection cancels nothing.)"""
+
 
 class Stream(Protocol):
     """A stream a client holds open: a session's GET, or a `subscriptions/listen`.
@@ -75,6 +82,19 @@ class Stream(Protocol):
 
     async def wait_ended(self) -> None:
         """Return when the client has gone or `end` was called and everything is out."""
+
+
+class Entrance(Protocol):
+    """Both eras on one URL; what the edge hands HTTP requests to."""
+
+    async def post(self, posted: Posted, reply: Reply) -> Answer: ...
+
+    async def get(
+        self, headers: Headers, principal: str | None, open_stream: Callable[[], Stream]
+    ) -> Answer | Stream:
+        """A stream to be kept open until it ends, or the refusal."""
+
+    async def delete(self, headers: Headers, principal: str | None) -> Answer: ...
 
 
 # --- towards servers -------------------------------------------------------------------------
@@ -93,7 +113,7 @@ class OpenRequest(Protocol):
     @property
     def id(self) -> RequestId: ...
     @property
-    def answer(self) -> "Future[Answered]":
+    def answer(self) -> Future[Answered]:
         """Fails with a `GatewayError`: the server's own error, or that it went away."""
 
     def cancel(self, reason: str) -> None:
