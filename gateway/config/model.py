@@ -1,0 +1,273 @@
+"""The shape of the configuration: one frozen section each, unknown keys refused.
+
+A key is the attribute's name without its unit: `timeout: 30s` becomes `timeout_s = 30.0`,
+`line: 16MiB` becomes `line_bytes`. Fields that may hold secrets have `repr=False`: the same
+mark keeps them out of a repr and out of the lines that errors quote.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from gateway.config.texts import (
+    AnchoredPath,
+    EnvName,
+    Host,
+    ListenAddress,
+    Origin,
+    Prefix,
+    Program,
+    ServerName,
+    Sha256,
+    SomeText,
+    Text,
+    later,
+)
+from gateway.config.units import (
+    ADDRESS_SCHEMA,
+    FLAG,
+    RATE,
+    Address,
+    Rate,
+    expected,
+    seconds,
+    size_bytes,
+    whole,
+)
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+Decision = Literal["allow", "deny"]
+_Decision = Annotated[Decision, later("decision", "ask")]
+_DefaultDecision = Annotated[Decision, later("default_decision", "ask")]
+
+_MODE = "(mode)"
+"""How `Auth.mode` is passed inside: a key that nobody can mean, since the mode follows from
+what is written and is not itself written."""
+
+
+def key_of(attribute: str) -> str:
+    """The key in the file for an attribute: its name without the unit."""
+    return attribute.removesuffix("_bytes").removesuffix("_s")
+
+
+class Section(BaseModel):
+    """A mapping in the file. Frozen; unknown keys are errors; a repr tells no texts."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        populate_by_name=True,
+        alias_generator=key_of,
+        hide_input_in_errors=True,
+    )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Numbers, flags and sections only: any text may have come from `${...}`."""
+        for name, value in super().__repr_args__():
+            shown = isinstance(value, int | float | Section | Mapping | tuple | None)
+            if isinstance(value, tuple) and not all(isinstance(one, Section) for one in value):
+                shown = False
+            yield name, value if shown else "***"
+
+
+class StdioServer(Section):
+    """A server that the gateway starts and talks to over its standard input and output."""
+
+    command: Program
+    """The program to start: a name on PATH or a path. Never given to a shell."""
+    args: tuple[Text, ...] = Field(default=(), repr=False)
+    """Its arguments, one item each."""
+    env: Mapping[EnvName, Text] = Field(default_factory=dict, repr=False)
+    """Environment variables for this server, over the inherited ones."""
+    env_inherit: tuple[EnvName, ...] = ()
+    """Further variables, by name or glob, to pass on from the gateway's own environment."""
+    env_file: AnchoredPath | None = None
+    """A file with NAME=VALUE lines, beneath `env`."""
+    cwd: AnchoredPath | None = None
+    """The folder to start it in. Default: the gateway's own."""
+    prefix: Prefix | None = None
+    """What its tools' names begin with. Default: the server's key; "" leaves names as they are."""
+    isolation: Annotated[Literal["shared"], later("isolation", "auto", "session", "principal")] = (
+        "shared"
+    )
+    """Who shares a process of it: shared = everybody."""
+    protocol: Literal["auto", "legacy", "modern"] = "auto"
+    """Which era of MCP to speak with it. auto = find out and remember."""
+    required: Annotated[bool, FLAG] = False
+    """Whether the gateway counts as ready only when this server is."""
+    start_timeout_s: Annotated[float, seconds()] = 30.0
+    """How long it may take from its start to its list of tools."""
+    stop_grace_s: Annotated[float, seconds(or_zero=True)] = 5.0
+    """How long it may take to leave after its input closes, and again after TERM."""
+    concurrency: Annotated[int, whole(1, 100_000)] | None = None
+    """How many calls it gets at a time. Default: no bound."""
+    queue: Annotated[int, whole(0, 100_000)] = 64
+    """How many calls may wait for their turn; one more is refused."""
+    disabled: Annotated[bool, FLAG] = False
+    """Keep the entry, but do not start it."""
+
+
+class ToolRule(Section):
+    """Settings for the tools whose exposed name matches.
+
+    For each setting, the first rule that matches and gives it wins.
+    """
+
+    match: SomeText
+    """A glob over exposed names: * any text, ? one character, [ab] one of these."""
+    decision: _Decision | None = None
+    """allow or deny; a denied tool is not listed either."""
+    timeout_s: Annotated[float, seconds()] | None = None
+    """How long a call may be silent; progress starts the time anew. Default: 60s."""
+    longest_s: Annotated[float, seconds()] | None = None
+    """How long a call may last in all. Default: 10m."""
+    concurrency: Annotated[int, whole(1, 100_000)] | None = None
+    """How many calls of a tool run at a time. Default: no bound."""
+    queue: Annotated[int, whole(0, 100_000)] | None = None
+    """How many calls of a tool may wait for their turn. Default: 64."""
+    rate: Annotated[Rate, RATE] | None = None
+    """How often each caller may call a tool: 10/s, 60/min, 100/h. Default: no bound."""
+
+
+class Token(Section):
+    """A static bearer token, known by its hash alone."""
+
+    name: SomeText
+    """Who presents it: the `principal` of the record."""
+    sha256: Sha256 = Field(repr=False)
+    """SHA-256 of the token, 64 hex digits."""
+
+
+class Auth(Section):
+    """Who may use the endpoint."""
+
+    mode: Literal["unset", "none", "tokens"] = Field(default="unset", validation_alias=_MODE)
+    """Not a key: `none` where that is written out, `tokens` where some are given."""
+    tokens: tuple[Token, ...] = Field(default=(), min_length=1)
+    """Static bearer tokens, any of which opens the endpoint."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_follows(cls, value: object) -> object:
+        if value == "none":
+            return {_MODE: "none"}
+        if isinstance(value, Mapping):
+            follows = value.get("tokens") and "mode" not in value
+            return {_MODE: "tokens", **value} if follows else value
+        if isinstance(value, Auth):
+            return value
+        raise expected("`none`, or a mapping with `tokens`")
+
+
+class Calls(Section):
+    """Where the record of calls goes. Without a path it goes to the log stream."""
+
+    path: AnchoredPath | None = None
+    """A file of JSON lines, or `stderr` for the log stream."""
+    stderr: Annotated[bool, FLAG] = True
+    """Write it to the log stream. Default: only when there is no path."""
+    arguments: Literal["none", "redacted"] = "none"
+    """What of a call's arguments is kept: none, or redacted."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stderr_follows(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        rest = dict(value)
+        if rest.get("path") == "stderr":
+            del rest["path"]
+            return {"stderr": True, **rest}
+        return {"stderr": rest.get("path") is None, **rest}
+
+
+class Limits(Section):
+    """Bounds on what clients and servers may send, hold open and take."""
+
+    line_bytes: Annotated[int, size_bytes(KIB, GIB)] = 16 * MIB
+    """The longest message a server may write; a longer one is dropped, its call fails."""
+    body_bytes: Annotated[int, size_bytes(KIB, GIB)] = 4 * MIB
+    """The largest request body a client may send."""
+    header_bytes: Annotated[int, size_bytes(KIB, MIB)] = 64 * KIB
+    """The most that the headers of a request may amount to."""
+    request_s: Annotated[float, seconds()] = 30.0
+    """How long a client may take to send its request."""
+    sessions: Annotated[int, whole(1, 1_000_000)] = 10_000
+    """How many sessions of legacy clients may be open."""
+    session_idle_s: Annotated[float, seconds()] = 1800.0
+    """How long a session may be idle before it is closed."""
+    drain_s: Annotated[float, seconds(or_zero=True)] = 10.0
+    """How long calls may take to finish once the gateway was told to stop."""
+
+
+class Names(Section):
+    """How tools are named towards clients."""
+
+    longest: Annotated[int, whole(16, 64)] = 50
+    """The most characters of an exposed name; clients add their own prefix, and stop at 64."""
+
+
+class Log(Section):
+    """The gateway's own log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important lines to show."""
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto = readable on a terminal, JSON otherwise."""
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, str | Address) else value
+
+
+def _off(value: object) -> object:
+    return None if value == "off" else value
+
+
+_Listen = Annotated[
+    tuple[ListenAddress, ...],
+    Field(min_length=1),
+    BeforeValidator(_one_or_many),
+    WithJsonSchema(
+        {"anyOf": [ADDRESS_SCHEMA, {"type": "array", "items": ADDRESS_SCHEMA, "minItems": 1}]}
+    ),
+]
+_Admin = Annotated[
+    ListenAddress | None,
+    BeforeValidator(_off),
+    WithJsonSchema({"anyOf": [ADDRESS_SCHEMA, {"const": "off"}]}),
+]
+
+
+class Config(Section):
+    """Configuration of onegate."""
+
+    listen: _Listen = (Address("127.0.0.1", 8765),)
+    """Where clients connect: HOST:PORT, unix:PATH, or a list of them."""
+    admin: _Admin = Address("127.0.0.1", 8766)
+    """Where metrics, health and the operator's commands are served, or `off`."""
+    servers: Mapping[ServerName, StdioServer] = Field(default_factory=dict)
+    """The MCP servers behind the gateway, by name."""
+    tools: tuple[ToolRule, ...] = ()
+    """Rules for tools, most important first."""
+    default_decision: _DefaultDecision = "allow"
+    """What happens to a tool for which no rule decides."""
+    allowed_hosts: tuple[Host, ...] = ()
+    """Further names under which clients reach the gateway (the `Host` header)."""
+    allowed_origins: tuple[Origin, ...] = ()
+    """Web pages that may use the gateway (the `Origin` header)."""
+    auth: Auth = Field(default_factory=Auth)
+    """Who may use the endpoint: `none`, or `tokens`. Beyond loopback it must be given."""
+    calls: Calls = Field(default_factory=Calls)
+    """The record: one line for each call."""
+    limits: Limits = Field(default_factory=Limits)
+    """Bounds on what clients and servers may send, hold open and take."""
+    names: Names = Field(default_factory=Names)
+    """How tools are named towards clients."""
+    log: Log = Field(default_factory=Log)
+    """The gateway's own log, on standard error."""
+    instructions: Text | None = None
+    """What to tell clients' models about this gateway, before the servers' own instructions."""
