@@ -1,0 +1,77 @@
+"""The suite itself: install it, run one revision's scenarios, read what each check said."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kit.installs import CACHE, node_environment, npm_packages
+
+PACKAGE = "@modelcontextprotocol/conformance"
+VERSION = "0.2.0-alpha.12"
+# The longest scenario waits a few seconds; a scenario that hangs is given up after 30 s.
+WAIT_S = 600
+# `server-NAME-2026-07-28T10-11-12-131Z`: one folder for each scenario that ran.
+_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a scenario looked at. `status`: SUCCESS, FAILURE, WARNING, SKIPPED or INFO."""
+
+    name: str
+    status: str
+    message: str
+
+    @property
+    def counts(self) -> bool:
+        return self.status in ("SUCCESS", "FAILURE", "WARNING")
+
+
+Results = Mapping[str, Sequence[Check]]
+
+
+def scored(revision: str) -> list[str]:
+    """The server scenarios that this revision requires, in the order of the suite."""
+    listed = _run("list", "--requirements", revision).stdout
+    section = listed.partition("Server scenarios")[2].partition("Client scenarios")[0]
+    return re.findall(r"^ +- (\S+)", section, re.MULTILINE)
+
+
+def run_requirements(revision: str, url: str) -> Results:
+    """Every scenario of a revision, scored or not, against the endpoint at `url`.
+
+    What the scenarios saw is kept in the cache, for whoever has to find out why one failed.
+    """
+    folder = CACHE / "conformance-results" / revision
+    shutil.rmtree(folder, ignore_errors=True)
+    _run("server", "--url", url, "--requirements", revision, "--output-dir", str(folder))
+    return _read(folder)
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    installed = npm_packages("conformance", [f"{PACKAGE}@{VERSION}"])
+    program = installed / "node_modules" / PACKAGE / "dist" / "index.js"
+    return subprocess.run(
+        ["node", str(program), *arguments],
+        env=node_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+def _read(folder: Path) -> dict[str, list[Check]]:
+    results: dict[str, list[Check]] = {}
+    for file in sorted(folder.glob("*/checks.json")):
+        if named := _FOLDER.fullmatch(file.parent.name):
+            checks = json.loads(file.read_text())
+            results[named[1]] = [
+                Check(each["id"], each["status"], each.get("errorMessage") or "") for each in checks
+            ]
+    return results
