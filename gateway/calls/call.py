@@ -66,6 +66,8 @@ class Spent(msgspec.Struct):
     """What a call has cost so far; filled in on the way, read when its record is written."""
 
     server_s: float = 0.0
+    waited_s: float = 0.0
+    """For its turn, where `concurrency` makes calls stand in line: nobody's slowness."""
 
 
 class Call(msgspec.Struct, frozen=True):

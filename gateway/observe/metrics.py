@@ -1,0 +1,204 @@
+"""Every metric the gateway exports, declared once.
+
+Labels come from the configuration and from what servers list, never from what a
+caller typed. Counts of calls are kept as they happen; what is a state (sessions,
+servers up, calls in flight) is asked for when somebody scrapes. The two `mcp_…`
+histograms are those of OpenTelemetry's semantic conventions for MCP, buckets included.
+"""
+
+import asyncio
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from gateway.observe.record import CallRecord
+from gateway.observe.tally import Counts, Durations
+from gateway.protocol.methods import CALL_TOOL
+
+OPERATION_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""OpenTelemetry prescribes these for `mcp.server.operation.duration` and its siblings."""
+OVERHEAD_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+LAG_S = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+
+TOOLS = 500
+"""Tools with series of their own. To render 500 takes a fifth of a second of one core."""
+OTHER = "_other"
+"""Where a label of its own would be one too many. No server's key begins with `_`."""
+UNKNOWN = "_unknown"
+"""Where a caller named something nobody offers."""
+FORESEEN = ("ok", "tool_error", "timeout", "unavailable", "server_error", "crashed")
+"""Outcomes that alerts ask about: their series start at 0 when a tool is listed, because
+`rate()` cannot see the first event of a series that begins at 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStats:
+    """One configured server, now."""
+
+    name: str
+    up: bool
+    in_flight: int = 0
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    """Since the gateway started, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStats:
+    """What a scrape asks of the running gateway. Frozen, because another thread reads it."""
+
+    servers: tuple[ServerStats, ...] = ()
+    sessions: Mapping[str, int] = field(default_factory=dict)
+    """Open ones, by era."""
+    records_dropped: int = 0
+    log_lines_dropped: int = 0
+
+
+class Metrics(Collector):
+    """All metrics, added to by the event loop alone."""
+
+    def __init__(
+        self, registry: CollectorRegistry, stats: Callable[[], GatewayStats], version: str
+    ) -> None:
+        """`stats` is called on the event loop, once for each scrape."""
+        self._registry = registry
+        self._stats = stats
+        self._now = GatewayStats()
+        self._scraping = asyncio.Lock()
+        self._build = (version, platform.python_version())
+        self._tools: set[tuple[str, str]] = set()
+        self._calls = Counts(
+            "onegate_tool_calls",
+            "Calls of tools, by how they ended.",
+            ("server", "tool", "outcome"),
+        )
+        self._served = Durations(
+            "mcp_server_operation_duration_seconds",
+            "What clients see: from accepting a request to its answer.",
+            ("mcp_method_name", "gen_ai_tool_name"),
+            OPERATION_S,
+        )
+        self._asked = Durations(
+            "mcp_client_operation_duration_seconds",
+            "What servers take: from asking one to its answer.",
+            ("mcp_method_name", "server"),
+            OPERATION_S,
+        )
+        self._overhead = Durations(
+            "onegate_overhead_seconds",
+            "The gateway's own share of a call that reached its server, waiting in line excepted.",
+            (),
+            OVERHEAD_S,
+        )
+        self._lag = Durations(
+            "onegate_event_loop_lag_seconds",
+            "How late the event loop comes to what was due.",
+            (),
+            LAG_S,
+        )
+        self._overhead.appear(())
+        self._lag.appear(())
+        self._calls.add((UNKNOWN, UNKNOWN, "invalid"), 0)
+        self._served.appear((CALL_TOOL, UNKNOWN))
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def listed(self, server: str, tools: Iterable[str]) -> None:
+        """A server offers these tools, by its own names: let their series begin."""
+        for tool in tools:
+            label = self._label(server, tool)
+            for outcome in FORESEEN:
+                self._calls.add((server, label, outcome), 0)
+
+    def ended(self, record: CallRecord, method: str, waited_s: float) -> None:
+        """A call has ended; it spent `waited_s` waiting for its turn."""
+        server, tool, name = record.server, record.tool, record.name
+        if server is None or tool is None:
+            server = tool = name = UNKNOWN
+        elif method == CALL_TOOL and (server, tool) not in self._tools:
+            tool = self._label(server, tool)
+            name = OTHER if tool == OTHER else name
+        if method == CALL_TOOL:
+            self._calls.add((server, tool, record.outcome))
+        # Prompts and resources have no label of their own: URIs under a template are endless.
+        self._served.add((method, name if method == CALL_TOOL else ""), record.duration_s)
+        if record.server_s is not None:
+            self._asked.add((method, server), record.server_s)
+            self._overhead.add((), max(0.0, record.duration_s - record.server_s - waited_s))
+
+    def served(self, method: str, seconds: float) -> None:
+        """A request that is no call was answered. `method` is one of `protocol.methods`,
+        never what the client wrote."""
+        self._served.add((method, ""), seconds)
+
+    def asked(self, method: str, server: str, seconds: float) -> None:
+        """A server answered a request of the gateway's own, such as for its lists."""
+        self._asked.add((method, server), seconds)
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop came this much too late to something that was due."""
+        self._lag.add((), seconds)
+
+    async def scrape(self, accept: str) -> tuple[bytes, str]:
+        """All metrics as text, and its content type, chosen by the `Accept` header.
+
+        Asks for `stats` here, renders in a thread; one scrape at a time, so that many
+        scrapers cannot take the processor from calls.
+        """
+        async with self._scraping:
+            self._now = self._stats()
+            return await asyncio.to_thread(self.render, accept)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The same with the state of the last scrape, here and now. For use in a thread."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """What the registry asks for, in whichever thread renders."""
+        for told in (self._calls, self._served, self._asked, self._overhead, self._lag):
+            yield told.read()
+        yield from _of_servers(self._now.servers)
+        sessions = GaugeMetricFamily("onegate_sessions", "Open sessions.", labels=["era"])
+        for era, count in self._now.sessions.items():
+            sessions.add_metric([era], count)
+        build = GaugeMetricFamily("onegate_build_info", "Always 1.", labels=["version", "python"])
+        build.add_metric(self._build, 1)
+        yield from (sessions, build)
+        for name, documentation, count in (
+            (
+                "records",
+                "Records lost, the file not being writable.",
+                self._now.records_dropped,
+            ),
+            ("log_lines", "Lines of the log lost: nobody read it.", self._now.log_lines_dropped),
+        ):
+            yield CounterMetricFamily(f"onegate_{name}_dropped", documentation, value=count)
+
+    def _label(self, server: str, tool: str) -> str:
+        """The tool's own name, or `_other` if too many have series already."""
+        if len(self._tools) < TOOLS:
+            self._tools.add((server, tool))
+        return tool if (server, tool) in self._tools else OTHER
+
+
+def _of_servers(servers: Iterable[ServerStats]) -> Iterator[Metric]:
+    up = GaugeMetricFamily("onegate_server_up", "1 if it answers.", labels=["server"])
+    in_flight = GaugeMetricFamily(
+        "onegate_calls_in_flight", "Calls a server is working on.", labels=["server"]
+    )
+    restarts = CounterMetricFamily(
+        "onegate_server_restarts", "Starts after the first.", labels=["server", "reason"]
+    )
+    for server in servers:
+        up.add_metric([server.name], float(server.up))
+        in_flight.add_metric([server.name], server.in_flight)
+        for reason, count in server.restarts.items():
+            restarts.add_metric([server.name, reason], count)
+    return iter((up, in_flight, restarts))

@@ -1,0 +1,100 @@
+"""Where lines of the record end up: a file that may be rotated, or the log's own stream."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gateway.observe.stream import LineStream
+
+
+class Target(Protocol):
+    """Takes lines, in order. Used by one thread, which may wait; nobody else does."""
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Write lines; returns how many are out, whole. Raises OSError if the first cannot be."""
+
+    def close(self) -> None: ...
+
+
+class FileTarget:
+    """Appends to a file, readable by its owner alone.
+
+    Renamed or removed under us (logrotate), it is opened anew: nothing to signal.
+    `copytruncate` works as well, because each write goes to the end (O_APPEND).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file now (OSError): a path that cannot work is to be heard of at start."""
+        self._path = path
+        self._begun = b""
+        """What is out of a line whose rest found no room, as on a full disk."""
+        self._fd = self._open()
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        if self._was_rotated():
+            fresh = self._open()
+            self.close()
+            self._fd, self._begun = fresh, b""
+        text = b"".join(lines)[len(self._begun) :]
+        out = len(self._begun) + os.write(self._fd, text)
+        for at, line in enumerate(lines):
+            if out < len(line):
+                self._begun = line[:out]
+                return at
+            out -= len(line)
+        self._begun = b""
+        return len(lines)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open(self) -> int:
+        # O_NONBLOCK: a named pipe without a reader is an error to retry, not a place to hang.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+        fd = os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if _ends_in_mid_line(self._path, fd):
+            os.write(fd, b"\n")  # torn by a crash or a full disk: it must not swallow the next
+        return fd
+
+    def _was_rotated(self) -> bool:
+        if self._fd < 0:
+            return True
+        try:
+            there, ours = os.stat(self._path), os.fstat(self._fd)
+        except FileNotFoundError:
+            return True
+        return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
+
+
+class StreamTarget:
+    """Hands lines to the log's stream one by one, so that they never mix with the log's."""
+
+    def __init__(self, stream: LineStream) -> None:
+        self._stream = stream
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        for at, line in enumerate(lines):
+            if not self._stream.write(line):
+                if at == 0:
+                    raise BlockingIOError("nobody reads the stream")
+                return at
+        return len(lines)
+
+    def close(self) -> None:
+        """The stream is the log's; it stays open."""
+
+
+def _ends_in_mid_line(path: Path, fd: int) -> bool:
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
+        return False
+    try:
+        with path.open("rb") as reader:
+            reader.seek(-1, os.SEEK_END)
+            return reader.read(1) != b"\n"
+    except OSError:  # may be written but not read: then nothing is known of its end
+        return False
