@@ -29,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True):
     name: str
     route: Route
     definition: Fields
+    template: str | None = None
+    """Of a resource that is not listed itself: the template (as offered) that its URI fits."""
 
 
 class Listing(msgspec.Struct, frozen=True):
