@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from gateway.calls.call import Call, Emit, Outcome
+from gateway.calls.call import Call, Outcome
 from gateway.calls.notices import Notice
 from gateway.catalog.entries import Kind, Listing
 from gateway.protocol.jsonrpc import Fields, Notification, Request, RequestId
@@ -123,11 +123,15 @@ class OpenRequest(Protocol):
 class Channel(Protocol):
     """A message channel to one server process."""
 
-    async def open(
-        self, method: str, params: Fields, emit: Emit | None = None, *, log_level: str | None = None
-    ) -> OpenRequest:
-        """Send a request; with `emit`, ask for progress under a token of ours. Waits only
+    server: str
+    """Its key in the configuration."""
+
+    async def open(self, method: str, params: Fields, call: Call | None = None) -> OpenRequest:
+        """Send a request; for a call, ask for progress under a token of ours. Waits only
         while the server does not read its input; the caller bounds that."""
+
+    def calls(self) -> Sequence[Call]:
+        """The calls this server is working on."""
 
     def tell(self, method: str, params: Fields) -> None:
         """Send a notification, or drop it if the server does not read."""
@@ -157,7 +161,7 @@ class Outbound(Protocol):
     async def watch(self, uris: frozenset[str]) -> None:
         """Be told of changes to exactly these resources (the server's own URIs)."""
 
-    def wish_level(self, level: str) -> None:
+    async def wish_level(self, level: str) -> None:
         """Some client wants log lines from this level on; the most verbose wish wins."""
 
     def asked(self, request: Request) -> None:

@@ -17,13 +17,14 @@ class GatewayError(Exception):
     """HTTP status for a modern client, while the answer is not yet a stream."""
     for_the_model: ClassVar[bool] = False
     """A failed call of a known tool is a result with `isError`, so that the model sees it."""
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
+    """Nothing was done: the same call may be made again."""
 
-    def __init__(self, message: str, *, data: Any = None, id: Any = None) -> None:
+    def __init__(self, message: str, *, data: Any = None, request_id: Any = None) -> None:
         super().__init__(message)
         self.message = message
         self.data = data
-        self.id = id
+        self.request_id = request_id
         """The JSON-RPC id the error belongs to, where only a broken message told it."""
 
 
@@ -82,7 +83,8 @@ class Denied(UnknownEntry):
 class Throttled(GatewayError):
     """Too often, or too many at once: nothing was sent to the server."""
 
-    kind, code, for_the_model, retryable = "throttled", -31001, True, True
+    kind, code, for_the_model = "throttled", -31001, True
+    retryable = True
 
 
 class DeadlineExceeded(GatewayError):
@@ -92,7 +94,8 @@ class DeadlineExceeded(GatewayError):
 
 
 class ServerUnavailable(GatewayError):
-    """The server is not there, or went away before it answered."""
+    """The server is not there, or went away before it answered. `retryable` only if it
+    surely never saw the call."""
 
     kind, code, for_the_model = "unavailable", -31003, True
 
@@ -101,8 +104,7 @@ class ServerUnavailable(GatewayError):
     ) -> None:
         super().__init__(message, data=data)
         self.server = server
-        self.sent_nothing = retryable
-        """True only if the server surely never saw the call."""
+        self.retryable = retryable
 
 
 class Cancelled(GatewayError):

@@ -48,9 +48,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 Message = Request | Notification | Result | Failure
 
+__all__ = ["Raw"]  # the one name others take from here that is not ours
+
 
 class _Envelope(msgspec.Struct):
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: dict[str, Raw] | UnsetType = UNSET
     result: dict[str, Raw] | UnsetType = UNSET
@@ -65,7 +67,7 @@ class _Error(msgspec.Struct):
 
 class _Out(msgspec.Struct, omit_defaults=True):
     jsonrpc: str
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Json = UNSET
     result: Json = UNSET
@@ -110,16 +112,16 @@ def _answered(envelope: _Envelope) -> Message:
     id_ = None if envelope.id is UNSET else envelope.id
     if envelope.error is UNSET:
         if envelope.result is UNSET:
-            raise InvalidMessage("neither method, result nor error", id=id_)
+            raise InvalidMessage("neither method, result nor error", request_id=id_)
         if id_ is None:
             raise InvalidMessage("a result without an id")
         return Result(id_, envelope.result)
     if envelope.result is not UNSET:
-        raise InvalidMessage("both result and error", id=id_)
+        raise InvalidMessage("both result and error", request_id=id_)
     try:
         error = _error.decode(envelope.error)
     except msgspec.DecodeError:
-        raise InvalidMessage("error is not {code, message}", id=id_) from None
+        raise InvalidMessage("error is not {code, message}", request_id=id_) from None
     return Failure(id_, error.code, error.message, None if error.data is UNSET else error.data)
 
 
@@ -137,12 +139,12 @@ def _explained(raw: bytes, error: Exception) -> NotJson | InvalidMessage:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as worse:
         return NotJson(str(worse).removeprefix("JSON is malformed: "))
     if isinstance(whole, list):
-        return InvalidMessage("a batch (JSON array) is not accepted here: send one message a request")
+        return InvalidMessage("a batch (JSON array) is not accepted here: send one message")
     if not isinstance(whole, dict):
         return InvalidMessage("a message is a JSON object")
     id_ = whole.get("id")
     known = id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
-    return InvalidMessage(str(error).replace("`", "'"), id=known)
+    return InvalidMessage(str(error).replace("`", "'"), request_id=known)
 
 
 def decode_batch(raw: bytes) -> list[Raw]:
@@ -206,6 +208,16 @@ def shallow(held: Json) -> Fields | None:
         except (msgspec.DecodeError, RecursionError):
             return None
     return held if isinstance(held, Mapping) else None
+
+
+def elements(held: Json) -> list[Json] | None:
+    """The elements of an array held as bytes or already decoded; None if it is no array."""
+    if isinstance(held, Raw):
+        try:
+            return list(_batch.decode(held))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+    return list(held) if isinstance(held, list | tuple) else None
 
 
 def raw(plain: Json) -> Raw:

@@ -1,0 +1,135 @@
+"""All the servers: started together, merged into one catalog, stopped together."""
+
+import asyncio
+from asyncio import TaskGroup
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.calls.notices import Board, ListChanged, Notice, ResourceUpdated
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.entries import Kind
+from gateway.catalog.shelf import Shelf
+from gateway.downstream.connection import Connection, Process
+from gateway.downstream.server import Downstream
+from gateway.protocol.errors import GatewayError
+
+log = structlog.get_logger()
+
+WATCHED_WITHIN_S = 5.0
+"""How long a client's subscription waits for its server to confirm it."""
+
+
+@dataclass(slots=True, eq=False)
+class Fleet:
+    """Knows every server, and what clients want of all of them."""
+
+    shelf: Shelf
+    board: Board
+    tasks: TaskGroup
+    stop_grace_s: float
+    servers: Mapping[str, Downstream] = field(default_factory=dict)
+    _watched: frozenset[str] = frozenset()
+    _level: str | None = None
+    _retiring: set[Process] = field(default_factory=set)
+
+    def start(self, servers: Mapping[str, Downstream]) -> None:
+        """Start them all at once; what is remembered of them is on offer from now on."""
+        self.servers = servers
+        self._restock()
+        for server in servers.values():
+            self.tasks.create_task(server.run())
+
+    async def stop(self) -> None:
+        """Stop them all at once. Bounded by the longest ladder among them."""
+        async with asyncio.TaskGroup() as stopping:
+            for server in self.servers.values():
+                stopping.create_task(server.stop())
+            for process in tuple(self._retiring):
+                stopping.create_task(process.stop(self.stop_grace_s))
+
+    def retire(self, process: Process) -> None:
+        """Stop a process nobody uses, beside everything else."""
+        self._retiring.add(process)
+        self.tasks.create_task(self._retired(process))
+
+    async def _retired(self, process: Process) -> None:
+        await process.stop(self.stop_grace_s)
+        self._retiring.discard(process)
+
+    # --- what servers say ---
+
+    def published(self, server: Downstream, announced: frozenset[Kind]) -> None:
+        """A server's lists were read. Tell clients what changed, or was said to have."""
+        changed = self._restock() | announced
+        for kind in sorted({Kind.RESOURCE if k is Kind.TEMPLATE else k for k in changed}):
+            self.board.post(ListChanged(kind))
+        log.debug("lists.read", server=server.name, changed=sorted(changed))
+
+    def heard(self, server: Downstream, connection: Connection, notice: Notice) -> None:
+        """Something for everyone, under the server's own names."""
+        match notice:
+            case ListChanged():
+                server.heard(connection, notice)
+            case ResourceUpdated(uri, params):
+                shown = self._exposed(server.name, uri)
+                self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
+
+    def _restock(self) -> frozenset[Kind]:
+        changed = self.shelf.restock([server.listing for server in self.servers.values()])
+        for note in self.shelf.current.notes:
+            log.warning("entry.changed", note=str(note))
+        return changed
+
+    def _exposed(self, server: str, uri: str) -> str:
+        """What clients call this resource: only the loser of a clash has another name."""
+        entry = self.shelf.current.resolve(Kind.RESOURCE, uri)
+        return uri if entry is None or entry.route.server == server else f"{server}+{uri}"
+
+    # --- what clients want ---
+
+    async def watch(self, uris: frozenset[str]) -> None:
+        """All the URIs any client watches now. Returns when the servers know, or soon after."""
+        before, self._watched = self._watched, uris
+        concerned = self._owners(before ^ uris)
+        async with asyncio.TaskGroup() as tasks:
+            for name in concerned:
+                for connection in self.servers[name].connections[:1]:
+                    tasks.create_task(self._watch(self.servers[name], connection))
+
+    def wish_level(self, level: str) -> None:
+        """A client wants log lines from this level on."""
+        self._level = level
+        for server in self.servers.values():
+            for connection in server.connections:
+                self.tasks.create_task(self._set_level(connection, level))
+
+    def connected(self, server: Downstream, connection: Connection) -> None:
+        """A server has just come (back) up: it knows nothing of earlier wishes."""
+        self.tasks.create_task(self._watch(server, connection))
+        if self._level is not None:
+            self.tasks.create_task(self._set_level(connection, self._level))
+
+    async def _watch(self, server: Downstream, connection: Connection) -> None:
+        if server.main.connection not in (None, connection):
+            return  # lists and resources are watched over one connection
+        mine = {route for uri in self._watched if (route := self._own(server.name, uri))}
+        with suppress(TimeoutError, GatewayError):
+            async with asyncio.timeout(WATCHED_WITHIN_S):
+                await connection.outbound.watch(frozenset(mine))
+
+    async def _set_level(self, connection: Connection, level: str) -> None:
+        with suppress(TimeoutError, GatewayError):
+            async with asyncio.timeout(WATCHED_WITHIN_S):
+                await connection.outbound.wish_level(level)
+
+    def _own(self, server: str, uri: str) -> str | None:
+        entry = self.shelf.current.resolve(Kind.RESOURCE, uri)
+        return entry.route.name if entry and entry.route.server == server else None
+
+    def _owners(self, uris: Iterable[str]) -> set[str]:
+        catalog: Catalog = self.shelf.current
+        found = (catalog.resolve(Kind.RESOURCE, uri) for uri in uris)
+        return {entry.route.server for entry in found if entry is not None}

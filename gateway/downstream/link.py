@@ -1,0 +1,230 @@
+"""Drive an Exchange over a transport, on asyncio. The reader never waits for a client.
+
+Strict outward, tolerant inward: whatever a server writes, the stream goes on,
+and whoever waits for an answer that cannot be had is told so at once.
+"""
+
+import asyncio
+import re
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from gateway.calls.call import Call
+from gateway.calls.notices import Progress
+from gateway.downstream.transports.stdio import Departure, NotReading
+from gateway.eras.sides import Answered
+from gateway.protocol import methods
+from gateway.protocol.errors import (
+    BadAnswer,
+    GatewayError,
+    InvalidMessage,
+    NotJson,
+    ServerFailure,
+    ServerUnavailable,
+)
+from gateway.protocol.exchange import Exchange
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Fields,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decode,
+    encode_line,
+    value,
+)
+from gateway.protocol.meta import PROGRESS_TOKEN
+
+log = structlog.get_logger()
+
+ID_IN_HEAD = re.compile(rb'"id"\s*:\s*"?(\d{1,18})')
+"""Finds whose answer an oversized line was; servers write the id before the result."""
+
+NOISE_SHOWN = 5
+"""How many stray lines of one process are logged; the rest are only counted."""
+
+
+class Pipe(Protocol):
+    """A transport, as far as a link needs one."""
+
+    @property
+    def writable(self) -> bool: ...
+    def send(self, line: bytes) -> None: ...
+    async def wait_writable(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """Implements `eras.sides.OpenRequest`."""
+
+    link: "Link"
+    id: int
+    answer: "Future[Answered]"
+    call: Call | None
+
+    def cancel(self, reason: str) -> None:
+        self.link.give_up(self, reason)
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """Implements `eras.sides.Channel`, and `LineSink` for the transport below it."""
+
+    server: str
+    on_asked: Callable[[Request], None]
+    on_told: Callable[[Notification], None]
+    on_closed: Callable[[Departure], None]
+    pipe: Pipe | None = None
+    noise: int = 0
+    """Lines that were no JSON-RPC message."""
+    departure: Departure | None = None
+    exchange: Exchange[Opened] = field(default_factory=Exchange)
+
+    # --- Channel ---
+
+    async def open(self, method: str, params: Fields, call: Call | None = None) -> Opened:
+        pipe = self._pipe()
+        if not pipe.writable:
+            await pipe.wait_writable()
+            pipe = self._pipe()
+        id_ = self.exchange.next_id()
+        if call is not None:
+            params = {**params, "_meta": {**params.get("_meta", {}), PROGRESS_TOKEN: id_}}
+        line = encode_line(Request(id_, method, params))
+        opened = Opened(self, id_, asyncio.get_running_loop().create_future(), call)
+        try:
+            pipe.send(line)
+        except NotReading as error:
+            raise ServerUnavailable(
+                f"The server {self.server} does not read its input: {error}",
+                server=self.server,
+                retryable=True,
+            ) from None
+        self.exchange.wait(id_, opened)
+        return opened
+
+    def calls(self) -> Sequence[Call]:
+        return [o.call for o in self.exchange.waiting.values() if o.call is not None]
+
+    def tell(self, method: str, params: Fields) -> None:
+        self._send(Notification(method, params))
+
+    def answer(self, request: Request, result: Fields) -> None:
+        self._send(Result(request.id, result))
+
+    def refuse(self, request: Request, code: int, message: str) -> None:
+        self._send(Failure(request.id, code, message))
+
+    def give_up(self, opened: Opened, reason: str) -> None:
+        if self.exchange.forget(opened.id):
+            opened.answer.cancel()
+            self.tell(methods.CANCELLED, {"requestId": opened.id, "reason": reason})
+
+    # --- LineSink ---
+
+    def line(self, line: bytes) -> None:
+        try:
+            message = _tolerant(line)
+        except InvalidMessage as error:
+            self._unusable(line, error)
+        except GatewayError as error:
+            self._noise(line, error.message)
+        else:
+            self._receive(message, len(line))
+
+    def oversized(self, size: int, head: bytes) -> None:
+        found = ID_IN_HEAD.search(head)
+        opened = self.exchange.settle(int(found[1])) if found else self._only()
+        log.warning("line.dropped", server=self.server, bytes=size, known=opened is not None)
+        if opened is not None:
+            text = f"The answer of {self.server} is too long ({size} bytes; see limits.line)"
+            _fail(opened, BadAnswer(text, data={"kind": "too_long", "bytes": size}))
+
+    def closed(self, cause: Departure) -> None:
+        self.departure = cause
+        for opened in self.exchange.close():
+            _fail(opened, self._gone(sent=True))
+        self.on_closed(cause)
+
+    # --- inside ---
+
+    def _receive(self, message: Message, size: int) -> None:
+        match message:
+            case Result(id_, result):
+                opened = self.exchange.settle(id_)
+                if opened is not None and not opened.answer.done():
+                    opened.answer.set_result(Answered(result, size))
+            case Notification(methods.PROGRESS, params):
+                self._progressed(params)
+            case Notification():
+                self.on_told(message)
+            case Request():
+                self.on_asked(message)
+            case Failure(id_, code, text, data):
+                opened = self._only() if id_ is None else self.exchange.settle(id_)
+                if opened is not None:
+                    _fail(opened, ServerFailure(code, text, data=data))
+
+    def _progressed(self, params: Fields) -> None:
+        opened = self.exchange.find(value(params, PROGRESS_TOKEN))
+        if opened is not None and opened.call is not None:
+            kept = {key: held for key, held in params.items() if key != PROGRESS_TOKEN}
+            opened.call.emit(Progress(kept))
+
+    def _unusable(self, line: bytes, error: InvalidMessage) -> None:
+        """A JSON-RPC envelope gone wrong: its caller, if known, need not wait for more."""
+        opened = None if error.request_id is None else self.exchange.settle(error.request_id)
+        if opened is None:
+            self._noise(line, error.message)
+        else:
+            _fail(opened, BadAnswer(f"{self.server} sent an unusable answer: {error.message}"))
+
+    def _noise(self, line: bytes, why: str) -> None:
+        self.noise += 1
+        if self.noise <= NOISE_SHOWN:
+            shown = line[:200].decode(errors="replace")
+            log.warning("stdout.ignored", server=self.server, line=shown, why=why)
+
+    def _only(self) -> Opened | None:
+        sole = self.exchange.sole()
+        return None if sole is None else self.exchange.settle(sole.id)
+
+    def _pipe(self) -> Pipe:
+        if self.departure is not None or self.pipe is None:
+            raise self._gone(sent=False)
+        return self.pipe
+
+    def _send(self, message: Message) -> None:
+        if self.departure is None and self.pipe is not None:
+            try:
+                self.pipe.send(encode_line(message))
+            except NotReading:
+                log.warning("message.dropped", server=self.server, why="server does not read")
+
+    def _gone(self, *, sent: bool) -> ServerUnavailable:
+        cause = self.departure
+        reason = cause.reason if cause else "is not connected"
+        said = "\n".join(cause.stderr[-5:]) if cause else ""
+        text = f"The server {self.server} {reason}" + (f". It last wrote:\n{said}" if said else "")
+        data = {"exit_code": cause.code, "signal": cause.signal} if cause else None
+        return ServerUnavailable(text, server=self.server, retryable=not sent, data=data)
+
+
+def _tolerant(line: bytes) -> Message:
+    try:
+        return decode(line)
+    except NotJson:
+        whole = line.decode(errors="replace").encode()
+        if whole == line:
+            raise
+        return decode(whole)  # only its text was broken: better a U+FFFD than no answer
+
+
+def _fail(opened: Opened, error: GatewayError) -> None:
+    if not opened.answer.done():
+        opened.answer.set_exception(error)

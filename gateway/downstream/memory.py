@@ -1,0 +1,101 @@
+"""What is remembered of a server from one run of the gateway to the next.
+
+Its eras, so that no probe is needed; its listing, so that a restarted gateway has
+something to offer before the first server is up. A file for each way of starting a
+server, under a digest: neither arguments nor environment can be read from its name.
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import structlog
+from msgspec import Raw
+
+from gateway.catalog.entries import Listing
+
+log = structlog.get_logger()
+
+FORMAT = 1
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """`eras` by name, preferred first; `offer` is the revision a picky server took."""
+
+    format: int = FORMAT
+    eras: tuple[str, ...] = ()
+    offer: str | None = None
+    version: str = ""
+    """Of the server, as it introduced itself: another one calls for another probe."""
+    tools: tuple[dict[str, Raw], ...] = ()
+    prompts: tuple[dict[str, Raw], ...] = ()
+    resources: tuple[dict[str, Raw], ...] = ()
+    templates: tuple[dict[str, Raw], ...] = ()
+    capabilities: tuple[str, ...] = ()
+    instructions: str | None = None
+
+    def listing(self, server: str) -> Listing:
+        return Listing(
+            server,
+            tools=self.tools,
+            prompts=self.prompts,
+            resources=self.resources,
+            templates=self.templates,
+            capabilities=frozenset(self.capabilities),
+            instructions=self.instructions,
+        )
+
+
+def digest(parts: Sequence[str]) -> str:
+    """One name for one way of starting a server."""
+    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class Memory:
+    """Files under one folder. A folder that cannot be written costs a warning, nothing else."""
+
+    folder: Path | None
+    _warned: bool = field(default=False)
+
+    def recall(self, key: str) -> Remembered | None:
+        """Read at start, before anything is served; None for missing or unreadable."""
+        if self.folder is None:
+            return None
+        try:
+            found = msgspec.json.decode(self._path(key).read_bytes(), type=Remembered)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            log.warning("memory.unreadable", file=str(self._path(key)), why=str(error))
+            return None
+        return found if found.format == FORMAT else None
+
+    async def remember(self, key: str, what: Remembered) -> None:
+        if self.folder is not None:
+            await asyncio.to_thread(self._write, key, msgspec.json.encode(what))
+
+    def _write(self, key: str, content: bytes) -> None:
+        path = self._path(key)
+        fresh = path.with_suffix(f".{os.getpid()}.new")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh.write_bytes(content)
+            fresh.replace(path)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                log.warning(
+                    "memory.unwritable",
+                    folder=str(path.parent),
+                    why=str(error),
+                    remedy="set ONEGATE_STATE to a folder that can be written",
+                )
+
+    def _path(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / "servers" / f"{key}.json"

@@ -1,0 +1,214 @@
+"""One server as the rest of the gateway sees it: what it lists, and where calls go.
+
+Implements `calls.routing.Backend`. A server that serves both eras is met in the
+client's own; the process for its second era starts with the first call that needs it.
+"""
+
+import asyncio
+from asyncio import TaskGroup
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+from msgspec.structs import replace
+
+from gateway.calls.call import Call, Outcome
+from gateway.calls.notices import ListChanged, Notice
+from gateway.catalog.entries import Kind, Listing
+from gateway.config.model import StdioServer
+from gateway.downstream.connection import Connection, Opener
+from gateway.downstream.lane import Lane, Phase
+from gateway.downstream.memory import Memory, Remembered
+from gateway.downstream.supervise import keep_running
+from gateway.eras.negotiate import CONFIGURED, try_both
+from gateway.protocol.errors import GatewayError
+from gateway.protocol.revisions import Era
+
+log = structlog.get_logger()
+
+QUIET_S = 0.1
+"""Changes of a list come in bursts; they are read once, this long after the first."""
+
+LISTED_TOGETHER = {kind: frozenset({kind}) for kind in Kind} | {
+    Kind.RESOURCE: frozenset({Kind.RESOURCE, Kind.TEMPLATE})
+}
+"""One notification speaks of resources and of their templates."""
+
+
+@dataclass(slots=True, eq=False)
+class Downstream:
+    """`published` is told whenever the listing is read anew, with the kinds the server
+    itself said had changed."""
+
+    name: str
+    section: StdioServer
+    opener: Opener
+    key: str
+    """Under which it is remembered on disk."""
+    memory: Memory
+    tasks: TaskGroup
+    clock: Callable[[], float]
+    published: Callable[["Downstream", frozenset[Kind]], None]
+    connected: Callable[["Downstream", Connection], None]
+    """A connection has just become ready: subscribe again, set levels again."""
+    listing: Listing = field(init=False)
+    eras: tuple[Era, ...] = field(init=False)
+    in_flight: int = 0
+    main: Lane = field(init=False)
+    second: Lane | None = None
+    _known: Remembered | None = None
+    _found: dict[Era, Connection] = field(default_factory=dict)
+    _changed: set[Kind] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.eras = CONFIGURED[self.section.protocol]
+        self._known = self.memory.recall(self.key)
+        self.listing = self._known.listing(self.name) if self._known else Listing(self.name)
+        if not self.eras and self._known:
+            self.eras = tuple(Era(name) for name in self._known.eras)
+        self.main = Lane(self.name, self._open_main, self._read_lists, self.clock)
+
+    @property
+    def connections(self) -> list[Connection]:
+        lanes = (self.main, self.second) if self.second else (self.main,)
+        return [lane.connection for lane in lanes if lane.connection is not None]
+
+    @property
+    def is_ready(self) -> bool:
+        return self.main.phase is Phase.READY
+
+    async def run(self) -> None:
+        """Keep the server running until `stop`."""
+        await keep_running(self.main)
+
+    async def call(self, call: Call) -> Outcome:
+        self.in_flight += 1
+        try:
+            lane = self._lane(call.caller.revision.era)
+            connection = lane.connection
+            if connection is None:
+                connection = await self._wait_connection(call.caller.revision.era)
+            return await connection.outbound.call(call)
+        finally:
+            self.in_flight -= 1
+
+    async def stop(self) -> None:
+        """End every process of it. Bounded by the ladder of `stopping`."""
+        for lane in filter(None, (self.main, self.second)):
+            lane.stopping.set()
+            lane.kicked.set()
+            if lane.connection is not None:
+                await lane.connection.process.stop(self.section.stop_grace_s)
+            lane.become(Phase.STOPPED, reason="the gateway is stopping")
+
+    def heard(self, connection: Connection, notice: Notice) -> None:
+        """The server says that a list has changed. Read soon, and once for a burst."""
+        if not isinstance(notice, ListChanged) or self.main.connection is not connection:
+            return  # while it starts the lists are about to be read anyway
+        if not self._changed:
+            self.tasks.create_task(self._read_changed())
+        self._changed.add(notice.kind)
+
+    # --- eras ---
+
+    def _lane(self, era: Era) -> Lane:
+        if len(self.eras) < 2 or era is self.eras[0] or era not in self.eras:
+            return self.main
+        if self.second is None:
+            self.second = Lane(self.name, self._open_second, self._connected, self.clock)
+            self.tasks.create_task(keep_running(self.second))
+        return self.second
+
+    async def _wait_connection(self, era: Era) -> Connection:
+        if not self.eras:
+            await self.main.wait_ready()  # only now is it known which eras there are
+        return await self._lane(era).wait_ready()
+
+    async def _open_main(self) -> Connection:
+        if self.eras:
+            try:
+                return await self.opener.open(self.eras[0], self._known.offer if self._known else None)
+            except GatewayError:
+                if self.section.protocol == "auto":
+                    self.eras = ()  # what was remembered may no longer hold: find out again
+                raise
+        found = await try_both(self._attempt, self.clock)
+        if not found:
+            raise self._failure
+        self.eras = tuple(found)
+        for era in self.eras[1:]:
+            self.opener.retire(found[era].process)  # started again when somebody needs it
+        return found[self.eras[0]]
+
+    _failure: GatewayError = field(default_factory=lambda: GatewayError("did not start"))
+
+    async def _attempt(self, era: Era) -> Connection | None:
+        try:
+            return await self.opener.open(era)
+        except GatewayError as error:
+            log.debug("era.refused", server=self.name, era=era.value, why=error.message)
+            self._failure = error
+            return None
+
+    async def _open_second(self) -> Connection:
+        return await self.opener.open(self.eras[1])
+
+    # --- lists ---
+
+    async def _read_lists(self, connection: Connection) -> None:
+        greeting = connection.greeting
+        self.listing = replace(self.listing, instructions=greeting.instructions)
+        await self._read(connection, frozenset(Kind))
+        self.published(self, frozenset())
+        if self._known and self._known.version != greeting.version and len(self.eras) == 1:
+            self.eras = () if self.section.protocol == "auto" else self.eras
+        await self._connected(connection)
+        self.tasks.create_task(self._remember(connection))
+
+    async def _connected(self, connection: Connection) -> None:
+        self.connected(self, connection)
+
+    async def _read_changed(self) -> None:
+        await asyncio.sleep(QUIET_S)
+        announced, connection = frozenset(self._changed), self.main.connection
+        self._changed.clear()
+        if connection is not None:
+            kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in announced))
+            await self._read(connection, kinds)
+            self.published(self, announced)
+            await self._remember(connection)
+
+    async def _read(self, connection: Connection, kinds: frozenset[Kind]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for kind in kinds:
+                tasks.create_task(self._read_kind(connection, kind))
+
+    async def _read_kind(self, connection: Connection, kind: Kind) -> None:
+        """One list. If it cannot be had, what was known of it stays on offer."""
+        try:
+            async with asyncio.timeout(self.section.start_timeout_s):
+                part = await connection.outbound.list(frozenset({kind}))
+        except TimeoutError:
+            log.warning("list.failed", server=self.name, kind=str(kind), why="timed out")
+        except GatewayError as error:
+            log.warning("list.failed", server=self.name, kind=str(kind), why=error.message)
+        else:
+            member = {"tool": "tools", "prompt": "prompts", "resource": "resources"}
+            name = member.get(kind, "templates")
+            mine = {name: getattr(part, name), "capabilities": part.capabilities}
+            self.listing = replace(self.listing, **mine)
+
+    async def _remember(self, connection: Connection) -> None:
+        listing, greeting = self.listing, connection.greeting
+        self._known = Remembered(
+            eras=tuple(era.value for era in self.eras),
+            offer=connection.offer.name,
+            version=greeting.version,
+            tools=listing.tools,  # type: ignore[arg-type]  # shallow by construction
+            prompts=listing.prompts,  # type: ignore[arg-type]
+            resources=listing.resources,  # type: ignore[arg-type]
+            templates=listing.templates,  # type: ignore[arg-type]
+            capabilities=tuple(sorted(listing.capabilities)),
+            instructions=listing.instructions,
+        )
+        await self.memory.remember(self.key, self._known)

@@ -1,0 +1,86 @@
+"""What both eras do alike when they call a server: rewrite names, read pages, own log lines."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from gateway.calls.call import Call
+from gateway.calls.notices import LogLine
+from gateway.catalog.entries import Kind
+from gateway.eras.sides import Answered, Channel
+from gateway.protocol import methods
+from gateway.protocol.errors import BadAnswer, ServerFailure
+from gateway.protocol.jsonrpc import Fields, elements, shallow, value
+
+log = structlog.get_logger()
+
+PAGES = 1000
+"""More pages than any list has; a server that always names another cursor ends here."""
+
+LISTS = (
+    (Kind.TOOL, methods.LIST_TOOLS, "tools", "tools"),
+    (Kind.PROMPT, methods.LIST_PROMPTS, "prompts", "prompts"),
+    (Kind.RESOURCE, methods.LIST_RESOURCES, "resources", "resources"),
+    (Kind.TEMPLATE, methods.LIST_TEMPLATES, "resourceTemplates", "resources"),
+)
+"""Kind, the method that lists it, the member of the result, the capability that offers it."""
+
+Ask = Callable[[str, Fields], Awaitable[Answered]]
+
+
+def downward(call: Call) -> Fields:
+    """The call's params under the server's own name or URI; nothing else is touched."""
+    assert call.entry is not None, "authorize runs before any call goes out"
+    own = call.entry.route.name
+    if call.method == methods.COMPLETE:
+        ref = shallow(call.params.get("ref")) or {}
+        return {**call.params, "ref": {**ref, ("name" if "name" in ref else "uri"): own}}
+    return {**call.params, methods.NAMED_BY[call.method]: own}
+
+
+async def pages(server: str, ask: Ask, method: str, member: str) -> tuple[Fields, ...]:
+    """Every item of a list, over all its pages; what is no object is left out.
+
+    A server without the method (-32601) has an empty list. Raises `GatewayError`.
+    """
+    items: list[Fields] = []
+    params: Fields = {}
+    seen: set[str] = set()
+    for _ in range(PAGES):
+        try:
+            page = (await ask(method, params)).result
+        except ServerFailure as error:
+            if error.own_code == -32601:
+                return tuple(items)
+            raise
+        found = elements(page.get(member))
+        if found is None:
+            raise BadAnswer(f"{server} answered {method} without a list of {member}")
+        items += _objects(server, method, found)
+        cursor = value(page, "nextCursor")
+        if not isinstance(cursor, str):
+            return tuple(items)
+        if cursor in seen:
+            break
+        seen.add(cursor)
+        params = {"cursor": cursor}
+    log.warning("cursor.repeated", server=server, method=method, items=len(items))
+    return tuple(items)
+
+
+def _objects(server: str, method: str, found: Sequence[object]) -> list[Fields]:
+    objects = [fields for fields in map(shallow, found) if fields is not None]
+    if len(objects) < len(found):
+        left_out = len(found) - len(objects)
+        log.warning("entry.left_out", server=server, method=method, count=left_out, why="no object")
+    return objects
+
+
+def deliver(channel: Channel, params: Fields, owners: Sequence[Call]) -> None:
+    """A log line names no request: it goes to the call that alone can have caused it."""
+    level = value(params, "level")
+    if len(owners) != 1 or not isinstance(level, str):
+        return
+    own = value(params, "logger")
+    logger = f"{channel.server}.{own}" if isinstance(own, str) and own else channel.server
+    owners[0].emit(LogLine(level, {**params, "logger": logger}))

@@ -1,0 +1,170 @@
+"""Both eras on one URL: whose is this request?
+
+Implements `eras.sides.Entrance`. Decided for each request from itself alone, so a
+client that first probes and then initializes is nothing special.
+Source: `protocol` rules of 2025-11-25 and 2026-07-28, basic/transports.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.eras.legacy.inbound import Asked, LegacyInbound
+from gateway.eras.legacy.sessions import Session
+from gateway.eras.modern.envelope import is_modern
+from gateway.eras.modern.inbound import ModernInbound
+from gateway.eras.sides import Answer, Headers, Posted, Reply, Stream
+from gateway.protocol.errors import GatewayError, InvalidMessage
+from gateway.protocol.headers import SESSION, VERSION
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Message,
+    Notification,
+    Request,
+    decode,
+    decode_batch,
+    encode,
+)
+from gateway.protocol.methods import INITIALIZE
+from gateway.protocol.revisions import BY_NAME, Era
+
+NO_SESSION = (
+    "No session: send initialize first and its Mcp-Session-Id with every request after, "
+    "or a request of 2026-07-28 with its _meta envelope"
+)
+SESSION_GONE = "No such session: it ended or never was. Send initialize to open another"
+
+
+@dataclass(slots=True)
+class Entrance:
+    legacy: LegacyInbound
+    modern: ModernInbound
+
+    async def post(self, posted: Posted, reply: Reply) -> Answer:
+        body = posted.body
+        if body.lstrip(b" \t\r\n")[:1] == b"[":
+            return await self._batch(posted, reply)
+        try:
+            message = decode(body)
+        except GatewayError as error:
+            return _refused(error, error.request_id)
+        if isinstance(message, Request | Notification):
+            params = message.params
+            if is_modern(posted.headers, params) and not _negotiates(message, posted.headers):
+                if isinstance(message, Request):
+                    return await self.modern.post(message, posted, reply)
+                return Answer(202)
+        elif _is_modern_header(posted.headers):
+            return _refused(InvalidMessage("A client sends no responses in this revision"), None)
+        return await self._legacy(message, posted, reply)
+
+    async def get(
+        self, headers: Headers, principal: str | None, open_stream: Callable[[], Stream]
+    ) -> Answer | Stream:
+        session = self._session(headers, principal)
+        if isinstance(session, Answer):
+            return session
+        stream = open_stream()
+        session.attach(stream)
+        return stream
+
+    async def delete(self, headers: Headers, principal: str | None) -> Answer:
+        session = self._session(headers, principal)
+        if isinstance(session, Answer):
+            return session
+        self.legacy.sessions.close(session)
+        return Answer(204)
+
+    def left(self, headers: Headers, principal: str | None, stream: Stream) -> None:
+        """A session's stream has ended."""
+        session = self.legacy.sessions.find(headers.get(SESSION) or "", principal)
+        if session is not None:
+            session.detach(stream)
+
+    # --- legacy ---
+
+    async def _legacy(self, message: Message, posted: Posted, reply: Reply) -> Answer:
+        if isinstance(message, Request) and message.method == INITIALIZE:
+            return self.legacy.initialize(message, posted)
+        session = self._of(posted, message.id if isinstance(message, Request) else None)
+        if isinstance(session, Answer):
+            return session
+        return await self.legacy.message(session, message, posted, reply)
+
+    async def _batch(self, posted: Posted, reply: Reply) -> Answer:
+        """An array: 2025-03-26 alone has them. Each element is a call of its own."""
+        refused = InvalidMessage("A batch (JSON array) is not accepted: send one message a request")
+        if _is_modern_header(posted.headers) or posted.headers.get(SESSION) is None:
+            return _refused(refused, None)
+        session = self._of(posted, None)
+        if isinstance(session, Answer):
+            return session
+        if not session.caller.revision.batches:
+            return _refused(refused, None)
+        try:
+            items = decode_batch(posted.body)
+            if not items:
+                raise InvalidMessage("A batch must not be empty")
+        except GatewayError as error:
+            return _refused(error, None)
+        answers = [
+            body for item in items if (body := await self._one(item, session, posted, reply))
+        ]
+        return Answer(200, b"[" + b",".join(answers) + b"]") if answers else Answer(202)
+
+    async def _one(
+        self, item: bytes, session: Session, posted: Posted, reply: Reply
+    ) -> bytes | None:
+        try:
+            message = decode(bytes(item))
+        except GatewayError as error:
+            return _refused(error, error.request_id).body
+        if isinstance(message, Request):
+            if message.method == INITIALIZE:
+                return _refused(InvalidMessage("initialize cannot be batched"), message.id).body
+            return await self.legacy.request(Asked(session, message, posted, reply))
+        await self.legacy.message(session, message, posted, reply)
+        return None
+
+    def _of(self, posted: Posted, id_: str | int | None) -> Session | Answer:
+        held = posted.headers.get(SESSION)
+        if held is None:
+            return _refused(InvalidMessage(NO_SESSION), id_)
+        session = self.legacy.sessions.find(held, posted.principal)
+        if session is None:
+            return _gone(id_)
+        return session
+
+    def _session(self, headers: Headers, principal: str | None) -> Session | Answer:
+        """The session that a GET or DELETE is about. Modern clients have neither."""
+        held = headers.get(SESSION)
+        if _is_modern_header(headers):
+            refused = Failure(None, -32600, "This revision has POST only")
+            return Answer(405, encode(refused), {"Allow": "POST"})
+        if held is None:
+            return _refused(InvalidMessage(NO_SESSION), None)
+        return self.legacy.sessions.find(held, principal) or _gone(None)
+
+
+def _negotiates(message: Request | Notification, headers: Headers) -> bool:
+    """A plain `initialize` under a version header nobody knows: the body negotiates."""
+    version = headers.get(VERSION)
+    unknown = version is not None and version.strip(" \t") not in BY_NAME
+    return (
+        isinstance(message, Request)
+        and message.method == INITIALIZE
+        and (unknown and "_meta" not in message.params)
+    )
+
+
+def _is_modern_header(headers: Headers) -> bool:
+    version = headers.get(VERSION)
+    known = BY_NAME.get(version.strip(" \t")) if version is not None else None
+    return known is not None and known.era is Era.MODERN
+
+
+def _refused(error: GatewayError, id_: str | int | None) -> Answer:
+    return Answer(400, encode(Failure(id_, error.code, error.message, error.data)))
+
+
+def _gone(id_: str | int | None) -> Answer:
+    return Answer(404, encode(Failure(id_, -32600, SESSION_GONE)))

@@ -1,0 +1,283 @@
+"""Serve a client that opened a session with `initialize` (2024-11-05 to 2025-11-25)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
+from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
+from gateway.catalog.entries import Kind
+from gateway.eras.legacy.sessions import Session, Sessions
+from gateway.eras.lists import LISTED, Lists
+from gateway.eras.middle import Middle, error_result, failure_data
+from gateway.eras.shapes import result as shaped
+from gateway.eras.shapes import without
+from gateway.eras.sides import Answer, Posted, Reply
+from gateway.protocol import meta, methods
+from gateway.protocol.errors import (
+    Cancelled,
+    CannotAnswer,
+    GatewayError,
+    InvalidParams,
+    ServerFailure,
+    UnknownEntry,
+    UnknownMethod,
+    wire_code,
+)
+from gateway.protocol.headers import SESSION
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Fields,
+    Json,
+    Message,
+    Notification,
+    Request,
+    as_bytes,
+    encode,
+    shallow,
+    value,
+)
+from gateway.protocol.meta import PROGRESS_TOKEN
+from gateway.protocol.revisions import BY_NAME, NEWEST, Era, Revision
+
+RESOURCE_NOT_FOUND = -32002
+MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}
+BETWEEN_US = frozenset({-32020, -32022})
+"""What a modern server may hold against our own request: to this client a plain failure."""
+
+Served = Callable[["Asked"], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of one session."""
+
+    session: Session
+    request: Request
+    posted: Posted
+    reply: Reply
+
+
+@dataclass(slots=True)
+class LegacyInbound:
+    middle: Middle
+    sessions: Sessions
+    _lists: Lists = field(init=False)
+    _methods: dict[str, Served] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lists = Lists(self.middle.offered, {})
+        self._methods = {
+            methods.PING: self._nothing,
+            methods.SET_LEVEL: self._set_level,
+            methods.SUBSCRIBE: self._subscribe,
+            methods.UNSUBSCRIBE: self._unsubscribe,
+            methods.CALL_TOOL: self._call,
+            methods.GET_PROMPT: self._call,
+            methods.READ_RESOURCE: self._call,
+            methods.COMPLETE: self._complete,
+            **dict.fromkeys(LISTED, self._list),
+        }
+
+    # --- opening ---
+
+    def initialize(self, request: Request, posted: Posted) -> Answer:
+        """Open a session. Waits for no server: whatever is not up yet announces itself."""
+        revision = negotiated(value(request.params, "protocolVersion"))
+        caller = Caller(
+            revision,
+            posted.principal,
+            self.middle.client(request.params.get("clientInfo")),
+        )
+        session = self.sessions.open(caller)
+        session.caller = replace(caller, session=session.id)
+        session.unsubscribe = self.middle.board.subscribe(session.hear)
+        body = _framed(request, as_bytes(self._welcome(revision)))
+        return Answer(200, body, {SESSION: session.id})
+
+    def _welcome(self, revision: Revision) -> dict[str, Json]:
+        changing = {"listChanged": True}
+        capabilities: dict[str, Json] = {
+            "tools": changing,
+            "prompts": changing,
+            "resources": {"subscribe": True, **changing},
+        }
+        capabilities |= {name: {} for name in sorted(self.middle.capabilities())}
+        instructions = self.middle.instructions()
+        told = {"instructions": instructions} if instructions else {}
+        return {
+            "protocolVersion": revision.name,
+            "capabilities": capabilities,
+            "serverInfo": self.middle.us,
+            **told,
+        }
+
+    # --- messages of a session ---
+
+    async def message(
+        self, session: Session, message: Message, posted: Posted, reply: Reply
+    ) -> Answer:
+        match message:
+            case Request():
+                return Answer(200, await self.request(Asked(session, message, posted, reply)))
+            case Notification(methods.CANCELLED, params):
+                id_ = value(params, "requestId")
+                if isinstance(id_, str | int):
+                    session.cancel(id_)
+        return Answer(202)
+
+    async def request(self, asked: Asked) -> bytes:
+        """The JSON-RPC answer to one request; its HTTP status is 200 whatever it says,
+        since 404 would mean that the session is gone."""
+        request = asked.request
+        started = self.middle.clock()
+        try:
+            serve = self._methods.get(request.method)
+            if serve is None:
+                raise UnknownMethod(f"Unknown method: {request.method!r:.80}")
+            result = await serve(asked)
+        except GatewayError as error:
+            return _failed(request, error)
+        if serve != self._call:
+            self.middle.timed(request.method, self.middle.clock() - started)
+        return _framed(request, result)
+
+    async def _nothing(self, _asked: Asked) -> bytes:
+        return b"{}"
+
+    async def _list(self, asked: Asked) -> bytes:
+        revision = asked.session.caller.revision
+        return self._lists.result(asked.request.method, revision, asked.request.params)
+
+    async def _set_level(self, asked: Asked) -> bytes:
+        level = value(asked.request.params, "level")
+        if level not in LEVELS:
+            raise InvalidParams(f"params.level must be one of {', '.join(LEVELS)}")
+        asked.session.level = level
+        self.middle.wish_level(level)
+        return b"{}"
+
+    async def _subscribe(self, asked: Asked) -> bytes:
+        uri = self._resource(asked.request.params)
+        if uri not in asked.session.watched:
+            asked.session.watched.add(uri)
+            await self.middle.watching.add({uri})
+        return b"{}"
+
+    async def _unsubscribe(self, asked: Asked) -> bytes:
+        uri = value(asked.request.params, "uri")
+        if uri in asked.session.watched:
+            asked.session.watched.discard(uri)
+            self.middle.watching.drop({uri})
+        return b"{}"
+
+    def _resource(self, params: Fields) -> str:
+        uri = value(params, "uri")
+        if not isinstance(uri, str):
+            raise InvalidParams("params.uri must be a string")
+        if self.middle.offered().resolve(Kind.RESOURCE, uri) is None:
+            raise UnknownEntry(f"Unknown resource: {uri:.200}", data={"uri": uri})
+        return uri
+
+    async def _call(self, asked: Asked) -> bytes:
+        session, request = asked.session, asked.request
+        call = self.middle.call(
+            request,
+            session.caller,
+            len(asked.posted.body),
+            emitter(asked),
+            session.level or "info",
+        )
+        task = asyncio.current_task()
+        assert task is not None, "handlers run in tasks"
+        session.calls[request.id] = task
+        try:
+            return self._shaped(await self.middle.handle(call), session.caller.revision)
+        except GatewayError as error:
+            if error.for_the_model and request.method == methods.CALL_TOOL:
+                entry = self.middle.offered().resolve(call.kind, call.name)
+                return as_bytes(error_result(error, entry.route.server if entry else None))
+            if call.kind is Kind.RESOURCE and isinstance(error, UnknownEntry):
+                raise ServerFailure(RESOURCE_NOT_FOUND, error.message, data=error.data) from error
+            raise
+        except asyncio.CancelledError:
+            if request.id not in session.cancelled:
+                raise
+            task.uncancel()  # not this task is to end, only what it was asked to do
+            raise Cancelled("The request was cancelled") from None
+        finally:
+            session.calls.pop(request.id, None)
+            session.cancelled.discard(request.id)
+
+    async def _complete(self, asked: Asked) -> bytes:
+        call = self.middle.call(asked.request, asked.session.caller, len(asked.posted.body))
+        return self._shaped(await self.middle.complete(call), asked.session.caller.revision)
+
+    def _shaped(self, outcome: Outcome, revision: Revision) -> bytes:
+        if isinstance(outcome, InputRequired):
+            raise CannotAnswer("The server asks for input, which this connection cannot give yet")
+        assert isinstance(outcome, Completed)
+        result = shaped(without(outcome.result, MODERN_ONLY), revision)
+        own = shallow(result["_meta"]) if "_meta" in result else None
+        if own is not None and meta.SERVER_INFO in own:
+            kept = meta.unsigned(own)
+            result = {**result, "_meta": kept} if kept else without(result, {"_meta"})
+        return as_bytes(result)
+
+    def ended(self, session: Session) -> None:
+        """A session is over: nobody else watches on its account."""
+        if session.watched:
+            self.middle.watching.drop(session.watched)
+            session.watched = set()
+
+
+def negotiated(asked: Json) -> Revision:
+    """The revision for a session: the client's own if we know it, else our newest."""
+    known = BY_NAME.get(asked) if isinstance(asked, str) else None
+    return known if known is not None and known.era is Era.LEGACY else NEWEST[Era.LEGACY]
+
+
+def emitter(asked: Asked) -> Emit:
+    """What this call says ahead of its answer: progress if it gave a token, log lines from
+    the session's level on (and all of them while it has set none)."""
+    held = asked.request.params.get("_meta")
+    token = (shallow(held) or {}).get(PROGRESS_TOKEN) if held is not None else None
+    session, reply = asked.session, asked.reply
+    if not asked.posted.accepts_stream:
+        return silent
+
+    def emit(notice: Emitted) -> None:
+        match notice:
+            case Progress(params) if token is not None:
+                reply.push(Notification(methods.PROGRESS, {**params, PROGRESS_TOKEN: token}))
+            case LogLine(level, params) if _is_audible(level, session.level):
+                reply.push(Notification(methods.MESSAGE, params))
+
+    return emit
+
+
+def _is_audible(level: str, wished: str | None) -> bool:
+    if wished is None or level not in LEVELS:
+        return True
+    return LEVELS.index(level) >= LEVELS.index(wished)
+
+
+def _failed(request: Request, error: GatewayError) -> bytes:
+    code, data = wire_code(error), error.data
+    if not isinstance(error, ServerFailure):
+        data = failure_data(error)
+    elif code in BETWEEN_US:
+        code = -32603
+    elif code == -32602 and request.method == methods.READ_RESOURCE and _names_uri(data):
+        code = RESOURCE_NOT_FOUND  # how these revisions say it
+    return encode(Failure(request.id, code, error.message, data))
+
+
+def _names_uri(data: Json) -> bool:
+    return "uri" in (shallow(data) or {})
+
+
+def _framed(request: Request, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (as_bytes(request.id), result)

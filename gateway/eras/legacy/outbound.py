@@ -1,0 +1,134 @@
+"""Call a server that speaks a revision up to 2025-11-25.
+
+The connection is shared by everyone and opened without client capabilities, so
+the server has nobody to ask; if it asks all the same it is refused at once.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from gateway.calls.call import Call, Completed, Outcome
+from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated
+from gateway.catalog.entries import Kind, Listing
+from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.sides import Answered, Channel, Greeting
+from gateway.protocol import methods
+from gateway.protocol.errors import BadAnswer, ServerFailure
+from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
+from gateway.protocol.revisions import BY_NAME, NEWEST, Era, Revision
+
+NEWEST_LEGACY = NEWEST[Era.LEGACY]
+
+
+@dataclass(slots=True)
+class LegacyOutbound:
+    """Implements `eras.sides.Outbound`."""
+
+    channel: Channel
+    us: Fields
+    """Our own `clientInfo`."""
+    offer: Revision = NEWEST_LEGACY
+    """What to propose; older for servers that refuse rather than negotiate."""
+    _capabilities: Fields = field(default_factory=dict)
+    _watched: frozenset[str] = frozenset()
+    _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _level: str | None = None
+
+    async def start(self) -> Greeting:
+        params = {"protocolVersion": self.offer.name, "capabilities": {}, "clientInfo": self.us}
+        opened = await self.channel.open(methods.INITIALIZE, params)
+        result = (await opened.answer).result  # never cancelled towards the server: spec, lifecycle
+        greeting = _greeting(self.channel.server, result)
+        self._capabilities = greeting.capabilities
+        self.channel.tell(methods.INITIALIZED, {})
+        return greeting
+
+    async def list(self, kinds: frozenset[Kind]) -> Listing:
+        found: dict[Kind, tuple[Fields, ...]] = {}
+        for kind, method, member, capability in LISTS:
+            if kind in kinds and capability in self._capabilities:
+                found[kind] = await pages(self.channel.server, self._ask, method, member)
+        return Listing(
+            self.channel.server,
+            tools=found.get(Kind.TOOL, ()),
+            prompts=found.get(Kind.PROMPT, ()),
+            resources=found.get(Kind.RESOURCE, ()),
+            templates=found.get(Kind.TEMPLATE, ()),
+            capabilities=frozenset(self._capabilities),
+        )
+
+    async def call(self, call: Call) -> Outcome:
+        params = downward(call)
+        if call.meta:
+            params = {**params, "_meta": call.meta}
+        opened = await self.channel.open(call.method, params, call)
+        try:
+            answered = await opened.answer
+        except asyncio.CancelledError:
+            opened.cancel("The client or its time limit gave up")
+            raise
+        return Completed(answered.result, answered.size)
+
+    async def watch(self, uris: frozenset[str]) -> None:
+        offered = shallow(self._capabilities.get("resources")) or {}
+        if value(offered, "subscribe") is not True:
+            return
+        async with self._watching:
+            before, self._watched = self._watched, uris
+            for uri in uris - before:
+                await self._ask(methods.SUBSCRIBE, {"uri": uri})
+            for uri in before - uris:
+                await self._ask(methods.UNSUBSCRIBE, {"uri": uri})
+
+    async def wish_level(self, level: str) -> None:
+        if "logging" not in self._capabilities:
+            return
+        if self._level is None or LEVELS.index(level) < LEVELS.index(self._level):
+            self._level = level
+            await self._ask(methods.SET_LEVEL, {"level": level})
+
+    def asked(self, request: Request) -> None:
+        if request.method == methods.PING:
+            self.channel.answer(request, {})
+        else:
+            self.channel.refuse(request, -32601, "No client can be asked over this connection")
+
+    def told(self, notification: Notification) -> Notice | None:
+        method, params = notification.method, notification.params
+        if method == methods.MESSAGE:
+            deliver(self.channel, params, self.channel.calls())
+        elif method in methods.LIST_CHANGED:
+            return ListChanged(Kind(methods.LIST_CHANGED[method]))
+        elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):
+            return ResourceUpdated(uri, params)
+        return None
+
+    async def _ask(self, method: str, params: Fields) -> Answered:
+        opened = await self.channel.open(method, params)
+        try:
+            return await opened.answer
+        except asyncio.CancelledError:
+            opened.cancel("No longer needed")
+            raise
+
+
+def is_about_version(error: ServerFailure) -> bool:
+    """The server refused the handshake, maybe for the version: an older one may do."""
+    return error.own_code in (-32602, -32022) or "version" in error.message.lower()
+
+
+def _greeting(server: str, result: Fields) -> Greeting:
+    version = value(result, "protocolVersion")
+    if not isinstance(version, str):
+        raise BadAnswer(f"{server} answered initialize without a protocolVersion")
+    info = shallow(result.get("serverInfo")) or {}
+    instructions = value(result, "instructions")
+    known = BY_NAME.get(version)
+    return Greeting(
+        # A revision nobody knows, or one that has no handshake: read it as the nearest we have.
+        revision=known if known and known.era is Era.LEGACY else NEWEST_LEGACY,
+        capabilities=shallow(result.get("capabilities")) or {},
+        name=str(value(info, "name") or ""),
+        version=str(value(info, "version") or ""),
+        instructions=instructions if isinstance(instructions, str) else None,
+    )

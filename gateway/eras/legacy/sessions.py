@@ -1,0 +1,147 @@
+"""Conversations with legacy clients: who holds which, what each wants to hear, when they end.
+
+Source: 2025-11-25, basic/transports, "Session Management"; basic/lifecycle.
+"""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from gateway.calls.call import Caller
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.catalog.entries import Kind
+from gateway.eras.sides import Stream
+from gateway.protocol import methods
+from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line
+
+CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
+
+UNHEARD = 256
+"""Updated resources remembered for a client with no stream open; beyond, the oldest go."""
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One client's conversation. `calls` maps ids in flight to the tasks that serve them."""
+
+    id: str
+    caller: Caller
+    last_seen: float
+    level: str | None = None
+    """Set by the client; None: whatever servers say."""
+    watched: set[str] = field(default_factory=set)
+    stream: Stream | None = None
+    calls: dict[RequestId, "asyncio.Task[object]"] = field(default_factory=dict)
+    cancelled: set[RequestId] = field(default_factory=set)
+    unsubscribe: Callable[[], None] = lambda: None
+    _unheard: dict[str, Fields] = field(default_factory=dict)
+    """Notification to its params, for when a stream opens: lists by method, updates by URI."""
+
+    def hear(self, notice: Notice) -> None:
+        """Implements `calls.notices.Hear`."""
+        match notice:
+            case ListChanged(kind):
+                self._say(CHANGED[kind], CHANGED[kind], {})
+            case ResourceUpdated(uri, params) if uri in self.watched:
+                self._say(uri, methods.UPDATED, params)
+
+    def attach(self, stream: Stream) -> None:
+        """This is the session's stream now; one before it ends, so that a client that
+        reconnects is never turned away and no message goes out twice."""
+        if self.stream is not None:
+            self.stream.end()
+        self.stream = stream
+        for key, params in self._unheard.items():
+            method = key if key in methods.LIST_CHANGED else methods.UPDATED
+            stream.push(encode_line(Notification(method, params)))
+        self._unheard.clear()
+
+    def detach(self, stream: Stream) -> None:
+        if self.stream is stream:
+            self.stream = None
+
+    def cancel(self, id_: RequestId) -> None:
+        """The client gives a request up. Unknown ids are nothing special: it may have ended."""
+        task = self.calls.get(id_)
+        if task is not None:
+            self.cancelled.add(id_)
+            task.cancel()
+
+    def end(self) -> None:
+        self.unsubscribe()
+        if self.stream is not None:
+            self.stream.end()
+        for id_ in tuple(self.calls):
+            self.cancel(id_)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.stream is not None or bool(self.calls)
+
+    def _say(self, key: str, method: str, params: Fields) -> None:
+        if self.stream is not None:
+            self.stream.push(encode_line(Notification(method, params)))
+            return
+        self._unheard.pop(key, None)
+        self._unheard[key] = params
+        if len(self._unheard) > UNHEARD:
+            del self._unheard[next(iter(self._unheard))]
+
+
+@dataclass(slots=True)
+class Sessions:
+    """All of them, least recently used first. Bounded in number and in idleness."""
+
+    most: int
+    idle_s: float
+    clock: Callable[[], float]
+    ended: Callable[[Session], None]
+    """Told of each session that is over, whatever ended it."""
+    _held: "OrderedDict[str, Session]" = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._held.values())
+
+    def open(self, caller: Caller) -> Session:
+        """A new session; at the bound the longest idle one makes room."""
+        if len(self._held) >= self.most:
+            self._end(next((s for s in self if not s.is_busy), next(iter(self))))
+        session = Session(secrets.token_hex(16), caller, self.clock())
+        self._held[session.id] = session
+        return session
+
+    def find(self, id_: str, principal: str | None) -> Session | None:
+        """The session, if it lives and is this principal's: another's is as good as none."""
+        session = self._held.get(id_)
+        if session is None or session.caller.principal != principal:
+            return None
+        session.last_seen = self.clock()
+        self._held.move_to_end(id_)
+        return session
+
+    def close(self, session: Session) -> None:
+        if session.id in self._held:
+            self._end(session)
+
+    def expire(self) -> None:
+        """End what has been idle too long. Called now and then by whoever owns the time."""
+        oldest = self.clock() - self.idle_s
+        for session in tuple(self):
+            if session.last_seen > oldest:
+                break  # they are in order of last use
+            if not session.is_busy:
+                self._end(session)
+
+    def close_all(self) -> None:
+        for session in tuple(self):
+            self._end(session)
+
+    def _end(self, session: Session) -> None:
+        del self._held[session.id]
+        session.end()
+        self.ended(session)

@@ -1,0 +1,136 @@
+"""What both inbound translators are given: the way in, and what is on offer."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.calls.call import Call, Caller, Emit, Spent, silent
+from gateway.calls.notices import Board
+from gateway.calls.pipeline import Handler
+from gateway.calls.watching import Watching
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.entries import Kind
+from gateway.protocol import meta, methods
+from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
+from gateway.protocol.jsonrpc import Fields, Json, Request, shallow, value
+
+KIND_OF = {
+    methods.CALL_TOOL: Kind.TOOL,
+    methods.GET_PROMPT: Kind.PROMPT,
+    methods.READ_RESOURCE: Kind.RESOURCE,
+}
+
+CLIENTS_REMEMBERED = 512
+"""Distinct `clientInfo` objects read once and kept: there are few clients in the world."""
+
+
+@dataclass(slots=True)
+class Middle:
+    """Shared by both eras; knows neither."""
+
+    handle: Handler
+    """The pipeline for calls: recorded, judged, bounded."""
+    complete: Handler
+    """The same for completions, which come with every key stroke and leave no record."""
+    offered: Callable[[], Catalog]
+    """The catalog without what the rules deny."""
+    capabilities: Callable[[], frozenset[str]]
+    """`completions`, `logging`: what some server has, or may turn out to have."""
+    instructions: Callable[[], str | None]
+    board: Board
+    watching: Watching
+    wish_level: Callable[[str], None]
+    new_id: Callable[[], str]
+    us: Fields
+    """Our `serverInfo`."""
+    timed: Callable[[str, float], None]
+    """Told method and seconds of each request that is not a call."""
+    clock: Callable[[], float]
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set at shutdown: streams say goodbye."""
+    _clients: dict[bytes, str] = field(default_factory=dict)
+
+    def call(
+        self,
+        request: Request,
+        caller: Caller,
+        size: int,
+        emit: Emit = silent,
+        log_level: str | None = None,
+    ) -> Call:
+        """The neutral call in this request. Raises `InvalidParams` if it names nothing."""
+        params = request.params
+        held = params.get("_meta")
+        travelling: Fields = {}
+        trace = None
+        if held is not None:
+            params = {key: kept for key, kept in params.items() if key != "_meta"}
+            all_meta = shallow(held) or {}
+            travelling, trace = meta.travelling(all_meta), meta.trace_of(all_meta)
+        kind, name = subject(request)
+        return Call(
+            self.new_id(),
+            request.method,
+            kind,
+            name,
+            params,
+            caller,
+            Spent(),
+            travelling,
+            trace,
+            size,
+            emit=emit,
+            log_level=log_level,
+        )
+
+    def client(self, info: Json) -> str | None:
+        """`clientInfo` as NAME/VERSION, for the record."""
+        if info is None:
+            return None
+        key = bytes(info)
+        known = self._clients.get(key)
+        if known is None:
+            fields = shallow(info) or {}
+            known = f"{value(fields, 'name') or '?'}/{value(fields, 'version') or '?'}"[:100]
+            if len(self._clients) < CLIENTS_REMEMBERED:
+                self._clients[key] = known
+        return known
+
+
+def subject(request: Request) -> tuple[Kind, str]:
+    """What a call is about: its kind, and the name or URI the client used."""
+    if request.method == methods.COMPLETE:
+        return _completed(request.params)
+    member = methods.NAMED_BY[request.method]
+    name = value(request.params, member)
+    if not isinstance(name, str):
+        raise InvalidParams(f"{request.method} needs a string params.{member}")
+    return KIND_OF[request.method], name
+
+
+def _completed(params: Fields) -> tuple[Kind, str]:
+    ref = shallow(params.get("ref")) or {}
+    kind = value(ref, "type")
+    if kind == "ref/prompt" and isinstance(name := value(ref, "name"), str):
+        return Kind.PROMPT, name
+    if kind == "ref/resource" and isinstance(uri := value(ref, "uri"), str):
+        return Kind.TEMPLATE, uri
+    raise InvalidParams("completion/complete needs params.ref: a ref/prompt or a ref/resource")
+
+
+def error_result(error: GatewayError, server: str | None) -> dict[str, Json]:
+    """A call of a known tool that failed, as a result: the model has to see it."""
+    where = error.server if isinstance(error, ServerUnavailable) else server
+    told = {"kind": error.kind, "server": where, "retryable": error.retryable}
+    return {
+        "content": [{"type": "text", "text": error.message}],
+        "isError": True,
+        "_meta": {"onegate/error": told | (error.data or {})},
+    }
+
+
+def failure_data(error: GatewayError) -> Json:
+    """`data` of a JSON-RPC error of our own."""
+    if isinstance(error.data, Mapping):
+        return {"kind": error.kind, **error.data}
+    return error.data if error.data is not None else {"kind": error.kind}

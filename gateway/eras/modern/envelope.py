@@ -1,0 +1,107 @@
+"""Read the envelope of a modern request, in the order the specification checks it.
+
+Source: 2026-07-28, basic/transports/streamable-http and basic/index ("_meta").
+Headers repeat what the body says; the body decides, and a header that disagrees
+is an error, since whoever routed by it has been misled.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.calls.notices import LEVELS
+from gateway.eras.sides import Headers
+from gateway.protocol import headers as header_names
+from gateway.protocol import meta
+from gateway.protocol.errors import (
+    HeaderMismatch,
+    InvalidParams,
+    MalformedEnvelope,
+    UnsupportedVersion,
+)
+from gateway.protocol.headers import decode_value
+from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, shallow, value
+from gateway.protocol.methods import NAMED_BY
+from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
+
+SUPPORTED = [revision.name for revision in OF_ERA[Era.MODERN]]
+ROUTING = (header_names.VERSION, header_names.METHOD, header_names.NAME)
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    revision: Revision
+    capabilities: Raw
+    client_info: Json
+    log_level: str | None
+    progress_token: Json
+
+
+def read_envelope(request: Request, headers: Headers) -> Envelope:
+    """Checks 7 to 10 of the ladder. Raises the error of the first rung that breaks."""
+    for name in ROUTING:
+        if len(headers.getall(name, ())) > 1:
+            raise HeaderMismatch(f"The header {name} is there more than once")
+    held = shallow(request.params.get("_meta"))
+    if held is None:
+        raise MalformedEnvelope(f"params._meta is missing: it must carry {meta.VERSION}")
+    version = value(held, meta.VERSION)
+    if not isinstance(version, str):
+        raise MalformedEnvelope(f"params._meta lacks {meta.VERSION} (a string)")
+    capabilities = held.get(meta.CAPABILITIES)
+    if not isinstance(capabilities, Raw) or shallow(capabilities) is None:
+        raise MalformedEnvelope(f"params._meta lacks {meta.CAPABILITIES} (an object)")
+    _check_headers(request, headers, version)
+    if version not in SUPPORTED:
+        raise UnsupportedVersion(
+            f"Protocol version {version!r:.40} is not served here",
+            data={"supported": SUPPORTED, "requested": version},
+        )
+    return Envelope(
+        NEWEST[Era.MODERN] if version == SUPPORTED[-1] else BY_NAME[version],
+        capabilities,
+        held.get(meta.CLIENT_INFO),
+        _level(held),
+        held.get(meta.PROGRESS_TOKEN),
+    )
+
+
+def _level(held: Fields) -> str | None:
+    level = value(held, meta.LOG_LEVEL)
+    if level is not None and level not in LEVELS:
+        raise InvalidParams(f"{meta.LOG_LEVEL} must be one of {', '.join(LEVELS)}")
+    return level if isinstance(level, str) else None
+
+
+def _check_headers(request: Request, headers: Headers, version: str) -> None:
+    _check(headers, header_names.VERSION, version)
+    _check(headers, header_names.METHOD, request.method)
+    member = NAMED_BY.get(request.method)
+    if member is not None:
+        named = value(request.params, member)
+        given = headers.get(header_names.NAME)
+        if given is None:
+            raise HeaderMismatch(f"The header {header_names.NAME} is missing")
+        if decode_value(given.strip(" \t")) != named:
+            raise HeaderMismatch(f"The header {header_names.NAME} is not params.{member}")
+
+
+def _check(headers: Headers, name: str, body: str) -> None:
+    given = headers.get(name)
+    if given is None:
+        raise HeaderMismatch(f"The header {name} is missing")
+    if given.strip(" \t") != body:
+        raise HeaderMismatch(f"The header {name} says {given!r:.60}, the body {body!r:.60}")
+
+
+def is_modern(headers: Headers, body: Mapping[str, Json] | None) -> bool:
+    """Whether a POST belongs to this era: by its header, or by the envelope in its params.
+
+    A version header of a revision nobody knows counts as modern, so that the answer can
+    list what is supported, unless the body is a plain `initialize`: those negotiate.
+    """
+    enveloped = meta.VERSION in (shallow((body or {}).get("_meta")) or {})
+    if enveloped:
+        return True
+    version = headers.get(header_names.VERSION)
+    known = BY_NAME.get(version.strip(" \t")) if version is not None else None
+    return version is not None and (known is None or known.era is Era.MODERN)

@@ -1,0 +1,238 @@
+"""Serve a modern client: one request in, what is said about it, and one answer out."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
+from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.entries import Kind
+from gateway.eras.lists import LISTED, Lists
+from gateway.eras.middle import Middle, error_result, failure_data, subject
+from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
+from gateway.eras.modern.listen import listen
+from gateway.eras.shapes import without
+from gateway.eras.sides import Answer, Headers, Posted, Reply
+from gateway.protocol import meta, methods
+from gateway.protocol.errors import (
+    HTTP_STATUS,
+    GatewayError,
+    MissingCapability,
+    ServerFailure,
+    UnknownEntry,
+    UnknownMethod,
+    wire_code,
+)
+from gateway.protocol.headers import HeaderParam, check_params, header_params
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Fields,
+    Json,
+    Notification,
+    Request,
+    as_bytes,
+    encode,
+    raw,
+    shallow,
+)
+
+log = structlog.get_logger()
+
+URL_ELICITATION_REQUIRED = -32042
+"""2025-11-25; forbidden here, where a server asks by `input_required`."""
+RESOURCE_NOT_FOUND = -32002
+"""Up to 2025-11-25; forbidden here."""
+FOR_US = frozenset({-32020, -32022})
+"""What a server may hold against our own request: no fault of this client's."""
+
+CACHE: Fields = {"ttlMs": 0, "cacheScope": "private"}
+
+Served = Callable[["Asked"], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request with all that was read of it."""
+
+    request: Request
+    envelope: Envelope
+    posted: Posted
+    reply: Reply
+
+
+@dataclass(slots=True)
+class ModernInbound:
+    """Holds nothing about any client."""
+
+    middle: Middle
+    _identity: dict[str, Json] = field(init=False)
+    _stamp: Fields = field(init=False)
+    _lists: Lists = field(init=False)
+    _methods: dict[str, Served] = field(init=False)
+    _mirrored: dict[str, tuple[HeaderParam, ...]] = field(default_factory=dict)
+    _mirrored_of: Catalog | None = None
+
+    def __post_init__(self) -> None:
+        identity = {meta.SERVER_INFO: raw(self.middle.us)}
+        self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
+        self._identity = identity
+        self._lists = Lists(self.middle.offered, {**CACHE, **self._stamp})
+        self._methods = {
+            methods.DISCOVER: self._discover,
+            methods.LISTEN: self._listen,
+            methods.CALL_TOOL: self._call,
+            methods.GET_PROMPT: self._call,
+            methods.READ_RESOURCE: self._call,
+            methods.COMPLETE: self._complete,
+            **dict.fromkeys(LISTED, self._list),
+        }
+
+    async def post(self, request: Request, posted: Posted, reply: Reply) -> Answer:
+        """Serve one request. The client's going away ends it."""
+        reply.end_with_client()
+        started = self.middle.clock()
+        try:
+            envelope = read_envelope(request, posted.headers)
+            serve = self._methods.get(request.method)
+            if serve is None:
+                raise UnknownMethod(f"Unknown method: {request.method!r:.80}")
+            result = await serve(Asked(request, envelope, posted, reply))
+        except GatewayError as error:
+            return self._failed(request, error)
+        if serve != self._call:
+            self.middle.timed(request.method, self.middle.clock() - started)
+        return Answer(200, _framed(request, result))
+
+    # --- methods ---
+
+    async def _discover(self, _asked: Asked) -> bytes:
+        changing = {"listChanged": True}
+        capabilities: dict[str, Json] = {
+            "tools": changing,
+            "prompts": changing,
+            "resources": {"subscribe": True, **changing},
+        }
+        capabilities |= {name: {} for name in sorted(self.middle.capabilities())}
+        found = {"supportedVersions": SUPPORTED, "capabilities": capabilities}
+        instructions = self.middle.instructions()
+        told = {"instructions": instructions} if instructions else {}
+        return as_bytes({**found, **told, **CACHE, **self._stamp})
+
+    async def _list(self, asked: Asked) -> bytes:
+        return self._lists.result(
+            asked.request.method, asked.envelope.revision, asked.request.params
+        )
+
+    async def _listen(self, asked: Asked) -> bytes:
+        closing = await listen(self.middle, asked.request, asked.reply)
+        told = {**self._identity, **closing["_meta"]}
+        return as_bytes({**closing, **self._stamp, "_meta": told})
+
+    async def _call(self, asked: Asked) -> bytes:
+        request, envelope = asked.request, asked.envelope
+        if request.method == methods.CALL_TOOL:
+            self._check_params(request, asked.posted.headers)
+        emit = emitter(envelope, asked.reply)
+        call = self.middle.call(
+            request, self._caller(asked), len(asked.posted.body), emit, envelope.log_level
+        )
+        if envelope.log_level is not None:
+            self.middle.wish_level(envelope.log_level)
+        try:
+            outcome = await self.middle.handle(call)
+        except GatewayError as error:
+            if error.for_the_model and request.method == methods.CALL_TOOL:
+                entry = self.middle.offered().resolve(call.kind, call.name)
+                told = error_result(error, entry.route.server if entry else None)
+                told["_meta"] = {**told["_meta"], **self._identity}
+                return as_bytes({**told, "resultType": "complete"})
+            raise _readable(error, call.name) from error
+        return self._shaped(outcome, request.method)
+
+    async def _complete(self, asked: Asked) -> bytes:
+        call = self.middle.call(asked.request, self._caller(asked), len(asked.posted.body))
+        return self._shaped(await self.middle.complete(call), asked.request.method)
+
+    # --- shapes ---
+
+    def _caller(self, asked: Asked) -> Caller:
+        envelope = asked.envelope
+        return Caller(
+            envelope.revision,
+            asked.posted.principal,
+            self.middle.client(envelope.client_info),
+            envelope.capabilities,
+        )
+
+    def _check_params(self, request: Request, headers: Headers) -> None:
+        """Rung 11: arguments that the tool wants repeated in headers."""
+        offered = self.middle.offered()
+        if offered is not self._mirrored_of:
+            self._mirrored_of, self._mirrored = offered, mirrored_arguments(offered)
+        if self._mirrored:
+            mirrored = self._mirrored.get(subject(request)[1], ())
+            check_params(mirrored, request.params.get("arguments"), headers.get)
+
+    def _shaped(self, outcome: Outcome, method: str) -> bytes:
+        own = shallow(outcome.result.get("_meta")) if "_meta" in outcome.result else None
+        stamp: dict[str, Json] = dict(self._stamp)
+        if own:
+            stamp["_meta"] = {**meta.unsigned(own), **self._identity}
+        match outcome:
+            case InputRequired(result):
+                stamp["resultType"] = "input_required"
+                result = without(result, CACHE)
+            case Completed(result):
+                if method == methods.READ_RESOURCE:
+                    stamp = {**CACHE, **{k: result[k] for k in CACHE if k in result}, **stamp}
+        return as_bytes({**result, **stamp})
+
+    def _failed(self, request: Request, error: GatewayError) -> Answer:
+        code = wire_code(error)
+        if isinstance(error, ServerFailure):
+            status = HTTP_STATUS.get(code, 200)
+            data = error.data
+        else:
+            status, data = error.status, failure_data(error)
+        if code in FOR_US and isinstance(error, ServerFailure):
+            code, status = -32603, 200
+        return Answer(status, encode(Failure(request.id, code, error.message, data)))
+
+
+def mirrored_arguments(offered: Catalog) -> dict[str, tuple[HeaderParam, ...]]:
+    """The tools that want arguments repeated in headers, and which: mostly none."""
+    found = {entry.name: header_params(entry.definition) for entry in offered.of(Kind.TOOL)}
+    return {name: mirrored for name, mirrored in found.items() if mirrored}
+
+
+def emitter(envelope: Envelope, reply: Reply) -> Emit:
+    """What this request opted in to, decided once. `silent` if nothing: no flag to carry."""
+    token, level = envelope.progress_token, envelope.log_level
+    if token is None and level is None:
+        return silent
+    audible = frozenset(LEVELS[LEVELS.index(level) :]) if level is not None else frozenset()
+
+    def emit(notice: Emitted) -> None:
+        match notice:
+            case Progress(params) if token is not None:
+                reply.push(Notification(methods.PROGRESS, {**params, "progressToken": token}))
+            case LogLine(said, params) if said in audible:
+                reply.push(Notification(methods.MESSAGE, params))
+
+    return emit
+
+
+def _readable(error: GatewayError, name: str) -> GatewayError:
+    """Codes of older revisions that must not reach this one."""
+    if isinstance(error, ServerFailure) and error.own_code == RESOURCE_NOT_FOUND:
+        return UnknownEntry(error.message, data={"uri": name})
+    if isinstance(error, ServerFailure) and error.own_code == URL_ELICITATION_REQUIRED:
+        needed: Json = {"requiredCapabilities": {"elicitation": {"url": {}}}}
+        return MissingCapability(error.message, data=needed)
+    return error
+
+
+def _framed(request: Request, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (as_bytes(request.id), result)

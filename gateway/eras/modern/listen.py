@@ -1,0 +1,78 @@
+"""`subscriptions/listen`: what a modern client hears between its calls.
+
+Source: 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from dataclasses import dataclass
+
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.catalog.entries import Kind
+from gateway.eras.middle import Middle
+from gateway.eras.sides import Reply
+from gateway.protocol import meta, methods
+from gateway.protocol.errors import InvalidParams
+from gateway.protocol.jsonrpc import Fields, Json, Notification, Request, RequestId, value
+
+FLAGS = {
+    Kind.TOOL: "toolsListChanged",
+    Kind.PROMPT: "promptsListChanged",
+    Kind.RESOURCE: "resourcesListChanged",
+}
+CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
+WATCHED = "resourceSubscriptions"
+MOST_WATCHED = 1000
+"""URIs one listen may name: each is kept in memory, and told to a server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What one listen asked for and gets."""
+
+    kinds: frozenset[Kind]
+    uris: frozenset[str]
+    honoured: Fields
+
+
+async def listen(middle: Middle, request: Request, reply: Reply) -> dict[str, Json]:
+    """Serve one listen until the client goes (which cancels this) or the gateway closes.
+
+    Returns the closing result. Raises `InvalidParams` for a filter that is none.
+    """
+    wanted = read_filter(request.params)
+    await middle.watching.add(wanted.uris)
+    unsubscribe = middle.board.subscribe(lambda notice: _tell(reply, request.id, wanted, notice))
+    try:
+        params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
+        reply.push(Notification(methods.ACKNOWLEDGED, params))
+        await middle.closing.wait()
+    finally:
+        unsubscribe()
+        middle.watching.drop(wanted.uris)
+    return {"_meta": {meta.SUBSCRIPTION: request.id}}
+
+
+def read_filter(params: Fields) -> Filter:
+    asked = value(params, "notifications")
+    if asked is None:
+        asked = {}
+    if not isinstance(asked, dict):
+        raise InvalidParams("params.notifications must be an object of what to listen for")
+    uris = asked.get(WATCHED, [])
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        raise InvalidParams(f"params.notifications.{WATCHED} must be a list of URIs")
+    if len(uris) > MOST_WATCHED:
+        raise InvalidParams(f"params.notifications.{WATCHED}: at most {MOST_WATCHED} URIs")
+    honoured: dict[str, Json] = {flag: True for flag in FLAGS.values() if asked.get(flag) is True}
+    if WATCHED in asked:
+        honoured[WATCHED] = uris
+    kinds = frozenset(kind for kind, flag in FLAGS.items() if flag in honoured)
+    return Filter(kinds, frozenset(uris), honoured)
+
+
+def _tell(reply: Reply, id_: RequestId, wanted: Filter, notice: Notice) -> None:
+    tag = {meta.SUBSCRIPTION: id_}
+    match notice:
+        case ListChanged(kind) if kind in wanted.kinds:
+            reply.push(Notification(CHANGED[kind], {"_meta": tag}))
+        case ResourceUpdated(uri, params) if uri in wanted.uris:
+            reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))

@@ -1,0 +1,174 @@
+"""Call a server that speaks 2026-07-28: every request carries its own envelope."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.calls.call import Call, Completed, InputRequired, Outcome
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.catalog.entries import Kind, Listing
+from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
+from gateway.protocol import meta, methods
+from gateway.protocol.errors import BadAnswer, GatewayError, UnsupportedVersion
+from gateway.protocol.jsonrpc import Fields, Json, Notification, Raw, Request, raw, shallow, value
+from gateway.protocol.revisions import NEWEST, Era
+
+log = structlog.get_logger()
+
+SPOKEN = NEWEST[Era.MODERN]
+NOTHING = Raw(b"{}")
+ACKNOWLEDGED_WITHIN_S = 2.0
+"""How long a watch waits to be confirmed, so that a change right after it is not missed."""
+
+COMPLETE, INPUT_REQUIRED = "complete", "input_required"
+ALL_CHANGES: Fields = dict.fromkeys(
+    ("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True
+)
+
+
+@dataclass(slots=True)
+class ModernOutbound:
+    """Implements `eras.sides.Outbound`."""
+
+    channel: Channel
+    us: Fields
+    """Our own `clientInfo`."""
+    default_level: str = "info"
+    """Log level for clients that set none: legacy servers would log on their own."""
+    _capabilities: Fields = field(default_factory=dict)
+    _listening: OpenRequest | None = None
+    _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _acknowledged: asyncio.Event = field(default_factory=asyncio.Event)
+    _envelope: dict[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._envelope = {
+            meta.VERSION: raw(SPOKEN.name),
+            meta.CLIENT_INFO: raw(self.us),
+            meta.CAPABILITIES: NOTHING,
+        }
+
+    async def start(self) -> Greeting:
+        result = (await self._ask(methods.DISCOVER, {})).result
+        greeting = greeting_of(self.channel.server, result)
+        self._capabilities = greeting.capabilities
+        return greeting
+
+    async def list(self, kinds: frozenset[Kind]) -> Listing:
+        found: dict[Kind, tuple[Fields, ...]] = {}
+        for kind, method, member, capability in LISTS:
+            if kind in kinds and capability in self._capabilities:
+                found[kind] = await pages(self.channel.server, self._ask, method, member)
+        return Listing(
+            self.channel.server,
+            tools=found.get(Kind.TOOL, ()),
+            prompts=found.get(Kind.PROMPT, ()),
+            resources=found.get(Kind.RESOURCE, ()),
+            templates=found.get(Kind.TEMPLATE, ()),
+            capabilities=frozenset(self._capabilities),
+        )
+
+    async def call(self, call: Call) -> Outcome:
+        envelope = dict(self._envelope)
+        if call.caller.capabilities is not None:
+            envelope[meta.CAPABILITIES] = carried(call.caller.capabilities)
+        if call.log_level is not None:
+            envelope[meta.LOG_LEVEL] = call.log_level
+        params = {**downward(call), "_meta": {**call.meta, **envelope}}
+        opened = await self.channel.open(call.method, params, call)
+        try:
+            answered = await opened.answer
+        except asyncio.CancelledError:
+            opened.cancel("The client or its time limit gave up")
+            raise
+        return self._outcome(answered)
+
+    def _outcome(self, answered: Answered) -> Outcome:
+        held = answered.result.get("resultType")
+        kind = COMPLETE if held is None else value(answered.result, "resultType")
+        if kind == COMPLETE:
+            return Completed(answered.result, answered.size)
+        if kind == INPUT_REQUIRED:
+            return InputRequired(answered.result, answered.size)
+        raise BadAnswer(f"{self.channel.server} answered with an unknown resultType: {kind!r:.40}")
+
+    async def watch(self, uris: frozenset[str]) -> None:
+        """Listen anew for all list changes and these resources; the old ear closes after."""
+        async with self._watching:
+            before = self._listening
+            wanted = {**ALL_CHANGES, "resourceSubscriptions": sorted(uris)}
+            self._acknowledged.clear()
+            self._listening = await self._open(methods.LISTEN, {"notifications": wanted})
+            self._listening.answer.add_done_callback(self._stopped_listening)
+            with suppress(TimeoutError):  # a server that never says so may still keep its word
+                async with asyncio.timeout(ACKNOWLEDGED_WITHIN_S):
+                    await self._acknowledged.wait()
+            if before is not None:
+                before.cancel("Replaced by another listen")
+
+    async def wish_level(self, level: str) -> None:
+        """Nothing to set: each request carries its own level."""
+
+    def asked(self, request: Request) -> None:
+        self.channel.refuse(request, -32601, "A server sends no requests in this revision")
+
+    def told(self, notification: Notification) -> Notice | None:
+        method, params = notification.method, notification.params
+        if method == methods.MESSAGE:
+            owners = [call for call in self.channel.calls() if call.log_level is not None]
+            deliver(self.channel, params, owners)
+        elif method == methods.ACKNOWLEDGED:
+            self._acknowledged.set()
+        elif method in methods.LIST_CHANGED:
+            return ListChanged(Kind(methods.LIST_CHANGED[method]))
+        elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):
+            return ResourceUpdated(uri, {k: v for k, v in params.items() if k != "_meta"})
+        return None
+
+    def _stopped_listening(self, answer: "asyncio.Future[Answered]") -> None:
+        self._acknowledged.set()  # there is nothing more to wait for
+        if answer.cancelled():
+            return
+        why = answer.exception()
+        if not isinstance(why, GatewayError):
+            log.info("listen.ended", server=self.channel.server)
+        elif why.kind != "unavailable":  # many servers simply have no listen
+            log.info("listen.refused", server=self.channel.server, why=why.message)
+
+    async def _open(self, method: str, params: Fields) -> OpenRequest:
+        return await self.channel.open(method, {**params, "_meta": self._envelope})
+
+    async def _ask(self, method: str, params: Fields) -> Answered:
+        opened = await self._open(method, params)
+        try:
+            return await opened.answer
+        except asyncio.CancelledError:
+            opened.cancel("No longer needed")
+            raise
+
+
+def carried(capabilities: Raw) -> Json:
+    """What of a client's capabilities the server may count on: all but extensions, of
+    which the gateway carries none."""
+    if b"extensions" not in bytes(capabilities):
+        return capabilities
+    return {k: v for k, v in (shallow(capabilities) or {}).items() if k != "extensions"}
+
+
+def greeting_of(server: str, result: Fields) -> Greeting:
+    """What a DiscoverResult says. Raises if the server lacks the one modern revision."""
+    versions = value(result, "supportedVersions")
+    if not isinstance(versions, list) or SPOKEN.name not in versions:
+        raise UnsupportedVersion(f"{server} does not offer {SPOKEN.name} but {versions!r:.200}")
+    identity = shallow((shallow(result.get("_meta")) or {}).get(meta.SERVER_INFO)) or {}
+    instructions = value(result, "instructions")
+    return Greeting(
+        revision=SPOKEN,
+        capabilities=shallow(result.get("capabilities")) or {},
+        name=str(value(identity, "name") or ""),
+        version=str(value(identity, "version") or ""),
+        instructions=instructions if isinstance(instructions, str) else None,
+    )

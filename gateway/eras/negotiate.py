@@ -1,0 +1,77 @@
+"""Which era to speak with a server, and who speaks it.
+
+A question of the wrong era can kill a server (old Python SDKs) or lock it (newer
+ones), so each era is tried on a process of its own. The handshake of old is safe
+with every server; how long it takes tells how long to wait for the other answer.
+Source: 2026-07-28, basic/transports/stdio, "Backward compatibility".
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from gateway.eras.legacy.outbound import LegacyOutbound, is_about_version
+from gateway.eras.modern.outbound import ModernOutbound
+from gateway.eras.sides import Channel, Outbound
+from gateway.protocol.errors import ServerFailure
+from gateway.protocol.jsonrpc import Fields
+from gateway.protocol.revisions import OF_ERA, Era, Revision
+
+Got = TypeVar("Got")
+
+PREFERRED = (Era.MODERN, Era.LEGACY)
+"""For the lists of a server that has both: the core speaks the newest."""
+
+CONFIGURED: Mapping[str, tuple[Era, ...]] = {
+    "auto": (),
+    "modern": (Era.MODERN,),
+    "legacy": (Era.LEGACY,),
+}
+"""What `protocol:` of a server says about its eras; nothing means: find out."""
+
+SHORTEST_WAIT_S, LONGEST_WAIT_S = 1.0, 10.0
+"""How much longer than the handshake a probe may take: a server that has answered one
+question in t seconds and not the other after 2t will not answer it (nor do SDK
+clients wait beyond 10 s)."""
+
+
+def outbound(era: Era, channel: Channel, us: Fields, offer: Revision) -> Outbound:
+    """Who speaks this era over this channel."""
+    if era is Era.MODERN:
+        return ModernOutbound(channel, us)
+    return LegacyOutbound(channel, us, offer)
+
+
+def offers(era: Era) -> tuple[Revision, ...]:
+    """What to propose, newest first."""
+    return OF_ERA[era][::-1]
+
+
+def may_take_an_older_one(error: ServerFailure) -> bool:
+    return is_about_version(error)
+
+
+async def try_both(
+    attempt: Callable[[Era], Awaitable[Got | None]], clock: Callable[[], float]
+) -> dict[Era, Got]:
+    """Open a conversation in each era at once. `attempt` returns None where it failed, and is
+    cancelled where it is not worth waiting for any more."""
+    async with asyncio.TaskGroup() as tasks:
+        started = clock()
+        modern = tasks.create_task(_run(attempt, Era.MODERN))
+        legacy = tasks.create_task(_run(attempt, Era.LEGACY))
+        got = {Era.LEGACY: await legacy}
+        if got[Era.LEGACY] is not None:
+            patience = min(max(clock() - started, SHORTEST_WAIT_S), LONGEST_WAIT_S)
+            await asyncio.wait({modern}, timeout=patience)
+            if not modern.done():
+                modern.cancel()
+        await asyncio.wait({modern})
+        got[Era.MODERN] = None if modern.cancelled() else modern.result()
+    if not any(got.values()):  # perhaps two of it cannot live side by side
+        got[Era.LEGACY] = await attempt(Era.LEGACY)
+    return {era: found for era in PREFERRED if (found := got[era]) is not None}
+
+
+async def _run(attempt: Callable[[Era], Awaitable[Got | None]], era: Era) -> Got | None:
+    return await attempt(era)

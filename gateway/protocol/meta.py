@@ -1,0 +1,46 @@
+"""The reserved keys of `_meta`: which there are, and what survives a hop.
+
+Source: 2026-07-28, basic/index, "_meta"; 2025-11-25 for the two older keys.
+"""
+
+import re
+
+from gateway.protocol.jsonrpc import Fields, Raw
+
+PREFIX = "io.modelcontextprotocol/"
+VERSION = PREFIX + "protocolVersion"
+CAPABILITIES = PREFIX + "clientCapabilities"
+CLIENT_INFO = PREFIX + "clientInfo"
+SERVER_INFO = PREFIX + "serverInfo"
+LOG_LEVEL = PREFIX + "logLevel"
+SUBSCRIPTION = PREFIX + "subscriptionId"
+PROGRESS_TOKEN = "progressToken"
+
+_SURVIVES = frozenset({PREFIX + "related-task", PREFIX + "model-immediate-response"})
+
+_TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2})"')
+"""W3C Trace Context, version 00, as a JSON string."""
+
+
+def travelling(meta: Fields) -> Fields:
+    """What of a client's `_meta` goes on to the server: all but what belongs to the hop
+    (the envelope, a progress token of the client's own)."""
+    return {
+        key: held
+        for key, held in meta.items()
+        if key != PROGRESS_TOKEN and (not key.startswith(PREFIX) or key in _SURVIVES)
+    }
+
+
+def unsigned(meta: Fields) -> Fields:
+    """What of a server's `_meta` goes on to the client: a server must not speak for us."""
+    return {
+        key: held for key, held in meta.items() if not key.startswith(PREFIX) or key in _SURVIVES
+    }
+
+
+def trace_of(meta: Fields) -> str | None:
+    """The trace id of `traceparent` (32 hex digits), if there is a valid one."""
+    held = meta.get("traceparent")
+    found = _TRACEPARENT.fullmatch(bytes(held)) if isinstance(held, Raw) else None
+    return found[2].decode() if found else None
