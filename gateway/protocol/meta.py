@@ -18,7 +18,7 @@ PROGRESS_TOKEN = "progressToken"
 
 _SURVIVES = frozenset({PREFIX + "related-task", PREFIX + "model-immediate-response"})
 
-_TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2})"')
+_TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})"')
 """W3C Trace Context, version 00, as a JSON string."""
 
 
@@ -40,7 +40,7 @@ def unsigned(meta: Fields) -> Fields:
 
 
 def trace_of(meta: Fields) -> str | None:
-    """The trace id of `traceparent` (32 hex digits), if there is a valid one."""
+    """`traceparent`, if there is a valid one (W3C Trace Context)."""
     held = meta.get("traceparent")
     found = _TRACEPARENT.fullmatch(bytes(held)) if isinstance(held, Raw) else None
-    return found[2].decode() if found else None
+    return found[1].decode() if found else None
