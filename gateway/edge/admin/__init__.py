@@ -1,0 +1,1 @@
+"""The operator's side: health, metrics, and what the gateway knows, as pages and JSON."""

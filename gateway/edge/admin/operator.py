@@ -1,0 +1,107 @@
+"""What the admin address may ask of the running gateway, and the values it is told in.
+
+`app` implements `Operator`. Nothing here carries an environment or a secret.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+
+class ServerReport(msgspec.Struct, frozen=True):
+    """One configured server, as it is now."""
+
+    name: str
+    state: str
+    """starting, ready, waiting, failed, stopped, disabled."""
+    eras: tuple[str, ...] = ()
+    """What it speaks, as far as known: legacy, modern."""
+    pids: tuple[int, ...] = ()
+    """One process for each era in use."""
+    since: str | None = None
+    """When it came into this state: RFC 3339, UTC."""
+    restarts: int = 0
+    tools: int = 0
+    prompts: int = 0
+    resources: int = 0
+    in_flight: int = 0
+    """Calls it is working on."""
+    last_error: str | None = None
+    command: tuple[str, ...] = ()
+    """What it is started with, secrets masked."""
+    required: bool = False
+
+
+class ToolReport(msgspec.Struct, frozen=True):
+    """One tool, denied ones included."""
+
+    name: str
+    """As clients see it."""
+    server: str
+    tool: str
+    """As its server knows it."""
+    title: str | None = None
+    description: str | None = None
+    decision: str = "allow"
+    rule: str = "default"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting of a tool, and where it comes from: `FILE:LINE`, or `default`."""
+
+    name: str
+    value: str
+    source: str
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a tool is treated as it is."""
+
+    name: str
+    server: str
+    tool: str
+    decision: str
+    rule: str
+    settings: tuple[Setting, ...] = ()
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing readiness depends on; `reason` says what is missing."""
+
+    name: str
+    ok: bool
+    reason: str | None = None
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    ok: bool
+    checks: tuple[Check, ...] = ()
+
+
+class CallFilter(msgspec.Struct, frozen=True):
+    """Which records to show; None: any."""
+
+    server: str | None = None
+    tool: str | None = None
+    outcome: str | None = None
+
+
+class Operator(Protocol):
+    """The running gateway, as its operator sees it. Nothing blocks; `metrics` may take long
+    and is called in a thread."""
+
+    def servers(self) -> Sequence[ServerReport]: ...
+    def tools(self) -> Sequence[ToolReport]: ...
+    def explain(self, name: str) -> Explanation | None: ...
+
+    def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
+        """The newest `last` records that fit, oldest first; each encodes as a JSON object."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool as the operator: `{"result": …}` or `{"error": {code, message}}`."""
+
+    def ready(self) -> Readiness: ...
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        """The metrics page and its content type, OpenMetrics if `accept` asks for it."""

@@ -1,0 +1,133 @@
+"""The connections of a listener: who is there, what ends with them, what aiohttp may not say.
+
+Built on aiohttp's low-level server: no routing, no access log, no timer or task of our own
+for each request.
+"""
+
+import asyncio
+from typing import Any, Protocol, cast
+
+import structlog
+from aiohttp import web
+
+from gateway.edge.pulse import Pulse
+from gateway.edge.refusals import INTERNAL_ERROR, Refused
+
+log = structlog.get_logger()
+
+IDLE_S = 75.0
+"""How long a connection is kept for the next request; longer than common proxies' 60 s."""
+LINGER_S = 5.0
+"""How long the rest of a refused body is read and thrown away, so that the refusal arrives."""
+MOST_HEADERS = 128
+TOO_LARGE = ("Got more than", "Too many headers")
+"""How aiohttp's parser begins when it means the size."""
+
+
+class Leaver(Protocol):
+    """Wants to know when the client has gone."""
+
+    def lost(self) -> None: ...
+
+
+class Connection(web.RequestHandler):
+    """One client's connection. Requests on it are served one after the other."""
+
+    __slots__ = ("ends", "heard", "leaver", "since_s", "unmoved_s", "unsent")
+
+    def __init__(self, server: web.Server, since_s: float, **settings: Any) -> None:
+        super().__init__(server, **settings)
+        self.since_s = since_s
+        self.heard = False
+        """A whole request head has come in."""
+        self.ends: asyncio.Task[Any] | None = None
+        """The task that is pointless once the client has gone."""
+        self.leaver: Leaver | None = None
+        self.unsent = 0
+        self.unmoved_s = since_s
+
+    def check(self, pulse: Pulse) -> None:
+        """Close it if its client reads or says nothing for too long."""
+        transport = self.transport
+        if transport is None:
+            return
+        if not self.heard and pulse.now_s - self.since_s >= pulse.head_s:
+            transport.abort()
+            return
+        unsent = transport.get_write_buffer_size()
+        if unsent == 0 or unsent != self.unsent:
+            self.unsent, self.unmoved_s = unsent, pulse.now_s
+        elif pulse.now_s - self.unmoved_s >= pulse.stall_s:
+            log.warning("reader.cut", unsent_bytes=unsent, stalled_s=pulse.stall_s)
+            transport.abort()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        if self.ends is not None:
+            self.ends.cancel()
+        if self.leaver is not None:
+            self.leaver.lost()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What aiohttp makes of a request nobody could read, or a handler that failed: ours
+        is JSON, and a client's garbage is no traceback in the log."""
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("too late for another answer")
+        if status >= 500:
+            log.error("request.crashed", exc_info=exc)
+            return Refused(500, "Internal error", code=INTERNAL_ERROR, close=True).response({})
+        log.debug("request.unreadable", status=status, reason=message)
+        said = (message or "").partition("\n")[0]
+        if said.startswith(TOO_LARGE):
+            refused = Refused(431, "The request's headers are too large.", close=True)
+        else:
+            refused = Refused(status, f"Not a readable HTTP request. {said}".strip(), close=True)
+        return refused.response({})
+
+
+class Connections(web.Server):
+    """Makes connections, and tells them when their client leaves.
+
+    aiohttp's own `handler_cancellation` is all or nothing: it would cancel the calls of
+    legacy clients too, for which a lost connection cancels nothing.
+    """
+
+    def __init__(self, handler: Any, pulse: Pulse, *, header_bytes: int) -> None:
+        super().__init__(handler, request_factory=self._heard)
+        self._pulse = pulse
+        self._running = asyncio.get_running_loop()
+        self._settings = {
+            "loop": self._running,
+            "keepalive_timeout": IDLE_S,
+            "lingering_time": LINGER_S,
+            "access_log": None,
+            "max_line_size": header_bytes,
+            "max_field_size": header_bytes,
+            "max_headers": MOST_HEADERS,
+        }
+
+    def __call__(self) -> web.RequestHandler:
+        return Connection(self, self._pulse.now_s, **self._settings)
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        super().connection_lost(handler, exc)
+        cast(Connection, handler).leave()
+
+    def _heard(
+        self, message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any
+    ) -> web.BaseRequest:
+        cast(Connection, protocol).heard = True
+        return web.BaseRequest(message, payload, protocol, writer, task, self._running)
+
+
+def connection_of(request: web.BaseRequest) -> Connection:
+    """The connection a request came in on."""
+    return cast(Connection, request.protocol)

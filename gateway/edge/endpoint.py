@@ -1,0 +1,183 @@
+"""The MCP endpoint: from an HTTP request to an era's entrance, and its answer back.
+
+The hot path is `serve` -> `_post` -> `Entrance.post`, one call stack, for a small POST without
+any task, timer or queue of our own.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, cast
+
+import structlog
+from aiohttp import web
+
+from gateway.edge.accepting import Accepts
+from gateway.edge.body import body_at_hand, read_body
+from gateway.edge.connections import connection_of
+from gateway.edge.guard import METHODS, Guard
+from gateway.edge.pulse import Pulse
+from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, error_body
+from gateway.edge.sse import HeldStream, StreamingReply
+from gateway.eras.sides import Answer, Entrance, Headers, Posted
+
+log = structlog.get_logger()
+
+PATHS = frozenset({"/mcp", "/mcp/"})
+CRASHED = Answer(500, error_body("Internal error", INTERNAL_ERROR))
+STOPPING = Answer(
+    503,
+    error_body("The gateway is stopping; try again in a moment.", INTERNAL_ERROR),
+    {"Retry-After": "5", "Connection": "close"},
+)
+
+
+class Endpoint:
+    """Serves one URL to both eras. `serve` is the handler of a `Listener`."""
+
+    def __init__(
+        self,
+        entrance: Entrance,
+        guard: Guard,
+        pulse: Pulse,
+        tasks: asyncio.TaskGroup,
+        *,
+        body_bytes: int,
+        request_s: float,
+    ) -> None:
+        self._entrance = entrance
+        self._guard = guard
+        self._pulse = pulse
+        self._tasks = tasks
+        self._body_bytes = body_bytes
+        self._request_s = request_s
+        self._verbs = {
+            "POST": self._post,
+            "GET": self._get,
+            "DELETE": self._delete,
+            "OPTIONS": self._options,
+        }
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        headers = cast(Headers, request.headers)
+        more = self._guard.cors(headers)
+        try:
+            self._guard.admit(headers)
+            if request.raw_path not in PATHS:
+                _find(request)
+            verb = self._verbs.get(request.method)
+            if verb is None:
+                raise Refused(405, f"Use one of {METHODS}.", headers={"Allow": METHODS})
+            return await verb(request, headers, more)
+        except Refused as refused:
+            return refused.response(more)
+        except OSError:  # the client went away in the middle of its request
+            raise ConnectionResetError("client gone") from None
+        except Exception:  # boundary 1 of 3: a bug must not reach the client, nor end the rest
+            log.exception("request.crashed", method=request.method)
+            return _response(CRASHED, more)
+
+    async def _post(
+        self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
+    ) -> web.StreamResponse:
+        principal = self._guard.principal(headers)
+        self._guard.media_type(headers)
+        accepts = self._guard.accepted(headers)
+        body = body_at_hand(request, self._body_bytes)
+        if body is None:
+            body = await read_body(request, self._body_bytes, self._request_s)
+        reply = StreamingReply(request, accepts, more, self._pulse, self._spawn)
+        self._pulse.open.add(reply)
+        try:
+            posted = Posted(headers, body, principal, accepts.stream, accepts.json)
+            answer = await self._entered(posted, reply)
+            reply.answered()
+            if reply.streaming or _must_stream(answer, accepts):
+                return await reply.finish(answer)
+            return _response(answer, more)
+        finally:
+            self._pulse.close(reply)
+            reply.closed()
+
+    async def _entered(self, posted: Posted, reply: StreamingReply) -> Answer:
+        try:
+            return await self._entrance.post(posted, reply)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not reply.was_cut or task is None:
+                raise
+            task.uncancel()  # ours, and meant for the call alone: the client gets to know
+            return STOPPING
+        except Exception:  # boundary 1 of 3, where an answer may have begun
+            log.exception("request.crashed", method="POST")
+            return CRASHED
+
+    async def _get(
+        self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
+    ) -> web.StreamResponse:
+        principal = self._guard.principal(headers)
+        if not self._guard.accepted(headers).stream:
+            raise Refused(
+                406,
+                "This is an MCP endpoint: MCP clients send POST here, and GET with "
+                "`Accept: text/event-stream` to be told of changes.",
+            )
+        opened: list[HeldStream] = []
+
+        def open_stream() -> HeldStream:
+            stream = HeldStream(request, more, self._pulse, self._spawn)
+            self._pulse.open.add(stream)
+            opened.append(stream)
+            return stream
+
+        try:
+            answer = await self._entrance.get(headers, principal, open_stream)
+            if isinstance(answer, Answer):
+                return _response(answer, more)
+            await answer.wait_ended()
+            return opened[0].response
+        finally:
+            connection_of(request).leaver = None
+            for stream in opened:
+                stream.end()
+                self._pulse.close(stream)
+
+    async def _delete(
+        self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
+    ) -> web.StreamResponse:
+        principal = self._guard.principal(headers)
+        return _response(await self._entrance.delete(headers, principal), more)
+
+    async def _options(
+        self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
+    ) -> web.StreamResponse:
+        # Before any token is asked for: browsers send none with a preflight.
+        allowed = {**SERVER, **self._guard.preflight(headers), **more}
+        return web.Response(status=204, headers=allowed)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.create_task(_contained(work))
+
+
+async def _contained(work: Coroutine[Any, Any, None]) -> None:
+    """Whatever happens in one stream's task, its group and the other streams live on."""
+    try:
+        await work
+    except Exception:  # boundary 1 of 3, for the half of an answer that has its own task
+        log.exception("stream.crashed")
+
+
+def _find(request: web.BaseRequest) -> None:
+    """Raise unless this is the endpoint after all, written with a query."""
+    if request.raw_path.partition("?")[0] not in PATHS:
+        raise Refused(404, "There is nothing here. The MCP endpoint is at /mcp.")
+
+
+def _must_stream(answer: Answer, accepts: Accepts) -> bool:
+    return not accepts.json and answer.status == 200 and answer.body is not None
+
+
+def _response(answer: Answer, more: Mapping[str, str]) -> web.Response:
+    if answer.body is None:
+        return web.Response(status=answer.status, headers={**SERVER, **answer.headers, **more})
+    headers = {**JSON, **answer.headers, **more} if answer.headers or more else JSON
+    return web.Response(status=answer.status, body=answer.body, headers=headers)

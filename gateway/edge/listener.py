@@ -1,0 +1,88 @@
+"""Serve HTTP on bound sockets: start, stop accepting, drain."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import cast
+
+import structlog
+from aiohttp import web
+
+from gateway.edge.connections import Connection, Connections
+from gateway.edge.pulse import Pulse
+from gateway.edge.sockets import Bound
+
+log = structlog.get_logger()
+
+Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+BACKLOG = 1024
+CUT_S = 0.5
+"""How long what was cut may take to say so; `drain` may wait for it three times."""
+
+
+class Listener:
+    """One handler on one or more addresses. Everything it starts is a task of `tasks`."""
+
+    def __init__(
+        self, serve: Serve, pulse: Pulse, tasks: asyncio.TaskGroup, *, header_bytes: int
+    ) -> None:
+        self._connections = Connections(serve, pulse, header_bytes=header_bytes)
+        self._pulse = pulse
+        self._tasks = tasks
+        self._bound: tuple[Bound, ...] = ()
+        self._servers: list[asyncio.AbstractServer] = []
+        self._ticker: asyncio.Task[None] | None = None
+        pulse.watch(self._watched)
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections.connections)
+
+    async def start(self, bound: Sequence[Bound]) -> None:
+        """Accept connections on these sockets from now on."""
+        loop = asyncio.get_running_loop()
+        self._bound = tuple(bound)
+        for one in bound:
+            make = loop.create_server if one.address.path is None else loop.create_unix_server
+            for sock in one.sockets:
+                server = await make(self._connections, sock=sock, backlog=BACKLOG)
+                self._servers.append(server)
+        self._ticker = self._tasks.create_task(self._pulse.run())
+
+    def stop_accepting(self) -> None:
+        """Close the sockets and the idle connections; what is being served goes on."""
+        for server in self._servers:
+            server.close()
+        for one in self._bound:
+            one.close()
+        self._servers, self._bound = [], ()
+        self._connections.pre_shutdown()
+
+    async def drain(self, grace_s: float) -> None:
+        """Stop: let answers finish within `grace_s`, end held streams, then cut the rest.
+
+        Returns after `grace_s` and three times `CUT_S` at the latest.
+        """
+        self.stop_accepting()
+        for one in tuple(self._pulse.open):
+            one.wind_up()
+        await self._wait_quiet(grace_s)
+        left = tuple(self._pulse.open)
+        if left:
+            log.warning("requests.cut", requests=len(left), grace_s=grace_s)
+            for one in left:
+                one.cut()
+            await self._wait_quiet(CUT_S)
+        await self._connections.shutdown(CUT_S)
+        if self._ticker is not None:
+            self._ticker.cancel()
+
+    async def _wait_quiet(self, within_s: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._pulse.wait_quiet()
+
+    def _watched(self) -> Iterable[Connection]:
+        return cast(list[Connection], self._connections.connections)

@@ -1,0 +1,46 @@
+"""How the edge says no: a status, and a JSON-RPC error that says what to do instead."""
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from gateway.protocol.jsonrpc import Failure, encode
+
+INVALID_REQUEST = -32600
+INTERNAL_ERROR = -32603
+SERVER = {"Server": "onegate"}
+JSON = {"Content-Type": "application/json", **SERVER}
+
+
+class Refused(Exception):
+    """This request goes no further. `close`: and neither does its connection."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        code: int = INVALID_REQUEST,
+        close: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers or {}
+        self.code = code
+        self.close = close
+
+    def response(self, more: Mapping[str, str]) -> web.Response:
+        """The HTTP answer; `more` headers go with every answer of this request."""
+        headers = {**JSON, **self.headers, **more}
+        body = error_body(self.message, self.code)
+        response = web.Response(status=self.status, body=body, headers=headers)
+        if self.close:
+            response.force_close()
+        return response
+
+
+def error_body(message: str, code: int = INVALID_REQUEST) -> bytes:
+    """A JSON-RPC error that belongs to no request: its id was not read, or there is none."""
+    return encode(Failure(None, code, message))

@@ -1,0 +1,288 @@
+"""Event streams: answers that begin before they are complete, and streams clients hold open.
+
+Pushing is synchronous and bounded; one task for each stream (none for JSON answers) writes.
+Source: WHATWG HTML, server-sent events; 2026-07-28 basic/transports.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from gateway.edge.accepting import STREAM, Accepts
+from gateway.edge.connections import connection_of
+from gateway.edge.pulse import Pulse
+from gateway.edge.refusals import SERVER
+from gateway.eras.sides import Answer
+from gateway.protocol.jsonrpc import Notification, Request, encode_line, one_line
+
+log = structlog.get_logger()
+
+MOST_EVENTS = 1024
+MOST_BYTES = 4 * 2**20
+BATCH_BYTES = 64 * 2**10
+COMMENT = b": keep-alive\n\n"
+HEAD = {
+    "Content-Type": STREAM,
+    "Cache-Control": "no-cache, no-transform",
+    "X-Accel-Buffering": "no",
+    **SERVER,
+}
+MAY_DROP = frozenset({"notifications/progress", "notifications/message"})
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+"""Run this until it ends, in a task somebody owns."""
+
+
+def event(message: bytes) -> bytes:
+    """One JSON message on one line as one event."""
+    return b"event: message\ndata: " + message + b"\n\n"
+
+
+class EventStream:
+    """One `text/event-stream` answer: a bounded queue, and the task that writes it out."""
+
+    def __init__(
+        self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
+    ) -> None:
+        self.response = web.StreamResponse(headers={**HEAD, **head})
+        self._request = request
+        self._pulse = pulse
+        self._events: deque[tuple[bytes, bool]] = deque()
+        self._waiting_bytes = 0
+        self._wake = asyncio.Event()
+        self._over = asyncio.Event()
+        self._is_ending = False
+        self._is_gone = request.transport is None
+        self._wrote_s = pulse.now_s
+        connection_of(request).leaver = self
+        spawn(self._write())
+
+    def queue(self, data: bytes, *, may_drop: bool = False) -> None:
+        """Queue it and return. If there is no room, the oldest event that may be dropped is;
+        if there is none, the client reads too slowly to be served and is cut off."""
+        if self._is_ending or self._is_gone:
+            return
+        while not self._has_room(len(data)):
+            if self._drop_oldest():
+                continue
+            if not may_drop:
+                self.abort("too much waits for a client that does not read")
+            return
+        self._append(data, may_drop)
+
+    def finish(self, last: bytes | None) -> None:
+        """Queue the last event, if any, whatever its size, and close after it."""
+        if self._is_ending or self._is_gone:
+            return
+        if last is not None:
+            self._append(event(last), False)
+        self._is_ending = True
+        self._wake.set()
+
+    async def wait_over(self) -> None:
+        """Return when everything is out, or the client has gone."""
+        await self._over.wait()
+
+    def comment(self) -> None:
+        """A sign of life, unless there is something better to send."""
+        if not self._events:
+            self.queue(COMMENT, may_drop=True)
+
+    def beat(self, now_s: float) -> None:
+        if now_s - self._wrote_s >= self._pulse.keep_alive_s:
+            self.comment()
+
+    def abort(self, reason: str) -> None:
+        log.warning("stream.cut", reason=reason, waiting=len(self._events))
+        self.lost()
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def lost(self) -> None:
+        """The client has gone; nobody reads any more."""
+        self._is_gone = True
+        self._events.clear()
+        self._wake.set()
+
+    def _append(self, data: bytes, may_drop: bool) -> None:
+        self._events.append((data, may_drop))
+        self._waiting_bytes += len(data)
+        self._wake.set()
+
+    def _has_room(self, more: int) -> bool:
+        events = self._events
+        return not events or (
+            len(events) < MOST_EVENTS and self._waiting_bytes + more <= MOST_BYTES
+        )
+
+    def _drop_oldest(self) -> bool:
+        for index, (data, may_drop) in enumerate(self._events):
+            if may_drop:
+                del self._events[index]
+                self._waiting_bytes -= len(data)
+                return True
+        return False
+
+    async def _write(self) -> None:
+        try:
+            await self.response.prepare(self._request)
+            await self._write_events()
+        except ConnectionError:
+            pass  # gone in the middle of a write
+        finally:
+            self._is_gone = True
+            self._events.clear()
+            self._over.set()
+
+    async def _write_events(self) -> None:
+        while not self._is_gone:
+            if self._events:
+                await self.response.write(self._next_batch())
+                self._wrote_s = self._pulse.now_s
+            elif self._is_ending:
+                await self.response.write_eof()
+                return
+            else:
+                self._wake.clear()
+                await self._wake.wait()
+
+    def _next_batch(self) -> bytes:
+        """Several small events in one write, or one large one as it is."""
+        events = self._events
+        data, _ = events.popleft()
+        if events:
+            parts, size = [data], len(data)
+            while events and size + len(events[0][0]) <= BATCH_BYTES:
+                parts.append(events.popleft()[0])
+                size += len(parts[-1])
+            data = b"".join(parts)
+        self._waiting_bytes -= len(data)
+        return data
+
+
+class StreamingReply:
+    """What an inbound request may say ahead of its answer (`eras.sides.Reply`).
+
+    JSON until something has to be said earlier; then, or after long silence, a stream.
+    """
+
+    __slots__ = (
+        "_accepts",
+        "_head",
+        "_pulse",
+        "_request",
+        "_since_s",
+        "_spawn",
+        "_stream",
+        "_task",
+        "was_cut",
+    )
+
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        accepts: Accepts,
+        head: Mapping[str, str],
+        pulse: Pulse,
+        spawn: Spawn,
+    ) -> None:
+        """Made in the task that serves the request; `head`: headers a stream starts with."""
+        self._request = request
+        self._accepts = accepts
+        self._head = head
+        self._pulse = pulse
+        self._spawn = spawn
+        self._since_s = pulse.now_s
+        self._stream: EventStream | None = None
+        self._task = asyncio.current_task()
+        self.was_cut = False
+
+    @property
+    def streaming(self) -> bool:
+        return self._stream is not None
+
+    def push(self, message: Notification | Request) -> None:
+        stream = self._opened()
+        if stream is not None:
+            may_drop = isinstance(message, Notification) and message.method in MAY_DROP
+            stream.queue(event(encode_line(message)), may_drop=may_drop)
+
+    def stream(self) -> None:
+        if self._stream is None and (stream := self._opened()) is not None:
+            stream.comment()
+
+    def end_with_client(self) -> None:
+        connection = connection_of(self._request)
+        connection.ends = self._task
+        if connection.transport is None and self._task is not None:
+            self._task.cancel()  # it had gone before anybody asked
+
+    def answered(self) -> None:
+        """The answer is there: from now on the client's going away concerns nobody."""
+        connection_of(self._request).ends = None
+
+    def closed(self) -> None:
+        """The request is over, however it ended."""
+        connection = connection_of(self._request)
+        connection.ends = connection.leaver = None
+        if self._stream is not None:
+            self._stream.finish(None)
+
+    async def finish(self, answer: Answer) -> web.StreamResponse:
+        """End the stream with the answer's body as its last event."""
+        if self._stream is None:
+            self._head = {**answer.headers, **self._head}
+        stream = self._opened()
+        assert stream is not None, "a client that takes no stream has no stream to finish"
+        stream.finish(None if answer.body is None else one_line(answer.body))
+        await stream.wait_over()
+        return stream.response
+
+    def beat(self, now_s: float) -> None:
+        if self._stream is not None:
+            self._stream.beat(now_s)
+        elif self._accepts.names_stream and now_s - self._since_s >= self._pulse.keep_alive_s:
+            self.stream()
+
+    def wind_up(self) -> None:
+        """An answer may still come: let it."""
+
+    def cut(self) -> None:
+        self.was_cut = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _opened(self) -> EventStream | None:
+        if self._stream is None and self._accepts.stream:
+            self._stream = EventStream(self._request, self._head, self._pulse, self._spawn)
+        return self._stream
+
+
+class HeldStream(EventStream):
+    """A stream a client opened by GET (`eras.sides.Stream`). Its first bytes go at once:
+    proxies hold a head back until something follows it."""
+
+    def __init__(
+        self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
+    ) -> None:
+        super().__init__(request, head, pulse, spawn)
+        self.comment()
+
+    def push(self, message: bytes) -> None:
+        self.queue(event(one_line(message)))
+
+    def end(self, last: bytes | None = None) -> None:
+        self.finish(None if last is None else one_line(last))
+
+    async def wait_ended(self) -> None:
+        await self.wait_over()
+
+    def wind_up(self) -> None:
+        self.end()
+
+    def cut(self) -> None:
+        self.abort("the gateway stops")
