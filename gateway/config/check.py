@@ -1,0 +1,131 @@
+"""Judge a configuration as a whole: contradictions refuse it, doubts are worth a warning.
+
+Pure: whether a command exists is asked of the function given.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from gateway.config.complaints import Finding
+from gateway.config.globs import can_meet, covers, literal, tokens
+from gateway.config.model import Config, StdioServer, ToolRule
+
+Which = Callable[[StdioServer], str | None]
+"""The program a server would start, found on the PATH that its process will have; or None."""
+
+SETTINGS = ("decision", "timeout_s", "longest_s", "concurrency", "queue", "rate")
+
+_HASH = 9
+"""`_` and 8 hex digits: what a name that is too long ends with."""
+
+
+def contradictions(config: Config) -> Iterator[Finding]:
+    """What no gateway can be started with."""
+    yield from _addresses(config)
+    if config.auth.mode == "unset":
+        for at, address in enumerate(config.listen):
+            if not address.is_loopback:
+                yield Finding(
+                    ("listen", at),
+                    "reaches beyond this machine: give `auth.tokens`, or write `auth: none`",
+                )
+    seen: dict[str, int] = {}
+    for at, token in enumerate(config.auth.tokens):
+        for key, value in (("name", token.name), ("sha256", token.sha256)):
+            first = seen.setdefault(f"{key} {value}", at)
+            if first != at:
+                path = ("auth", "tokens", at, key)
+                yield Finding(path, f"the same as that of auth.tokens[{first}]")
+
+
+def _addresses(config: Config) -> Iterator[Finding]:
+    taken: set[str] = set()
+    for at, address in enumerate(config.listen):
+        if str(address) in taken and address.port != 0:
+            yield Finding(("listen", at), "listed twice")
+        taken.add(str(address))
+    admin = config.admin
+    if admin is not None and str(admin) in taken and (admin.port != 0 or admin.path):
+        given = "admin" in config.model_fields_set
+        said = "the same address for `listen` and `admin`"
+        yield Finding(("admin",) if given else ("listen",), said)
+
+
+def doubts(config: Config, which: Which) -> Iterator[Finding]:
+    """What can be started, but hardly means what it says."""
+    if not config.servers:
+        yield _doubt((), "no servers are configured, so there is nothing to offer")
+    yield from _missing_commands(config, which)
+    yield from _shared_prefixes(config)
+    yield from _idle_rules(config)
+
+
+def _missing_commands(config: Config, which: Which) -> Iterator[Finding]:
+    for name, server in config.servers.items():
+        if server.disabled or which(server) is not None:
+            continue
+        said = "no such program on the PATH that this server gets"
+        if " " in server.command and not server.args:
+            said += "; what it is given goes under `args`"
+        yield _doubt(("servers", name, "command"), said)
+
+
+def _shared_prefixes(config: Config) -> Iterator[Finding]:
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for name, server in config.servers.items():
+        if not server.disabled:
+            sharing[prefix_of(name, server)].append(name)
+    for first, *others in sharing.values():
+        for name in others:
+            said = f"the same prefix as `{first}`: tools of the same name will clash"
+            given = config.servers[name].prefix is not None
+            yield _doubt(("servers", name, "prefix") if given else ("servers", name), said)
+
+
+def prefix_of(name: str, server: StdioServer) -> str:
+    """What the server's tools' names begin with, the separator not included."""
+    return name if server.prefix is None else server.prefix
+
+
+def _idle_rules(config: Config) -> Iterator[Finding]:
+    names = _possible_names(config)
+    for at, rule in enumerate(config.tools):
+        given = settings_of(rule)
+        if not given:
+            yield _doubt(("tools", at), "gives no setting, so it changes nothing")
+        elif names and not any(can_meet(tokens(rule.match), name) for name in names):
+            said = "can never match: names begin with a server's prefix, and none fits"
+            yield _doubt(("tools", at, "match"), said)
+        elif shadows := _shadows(config.tools[:at], rule, given):
+            earlier = " and ".join(f"tools[{one}]" for one in shadows)
+            said = f"can never matter: {earlier} gives all of this first, to all that this matches"
+            yield _doubt(("tools", at), said)
+
+
+def settings_of(rule: ToolRule) -> frozenset[str]:
+    """The settings a rule gives, by attribute."""
+    return frozenset(name for name in SETTINGS if getattr(rule, name) is not None)
+
+
+def _shadows(earlier: tuple[ToolRule, ...], rule: ToolRule, given: frozenset[str]) -> list[int]:
+    """The earlier rules that leave nothing for this one to decide; empty if something is left."""
+    left, found = set(given), []
+    for at, other in enumerate(earlier):
+        common = left & settings_of(other)
+        if common and covers(other.match, rule.match):
+            left -= common
+            found.append(at)
+    return [] if left else found
+
+
+def _possible_names(config: Config) -> list[tuple[str, ...]]:
+    """What exposed names look like, a glob for each prefix; empty if they may be anything."""
+    prefixes = {prefix_of(name, server) for name, server in config.servers.items()}
+    longest = max((len(prefix) for prefix in prefixes), default=0)
+    if "" in prefixes or longest + 2 > config.names.longest - _HASH:
+        return []
+    return [(*literal(f"{prefix}__"), "*") for prefix in sorted(prefixes)]
+
+
+def _doubt(path: tuple[str | int, ...], problem: str) -> Finding:
+    return Finding(path, problem, severity="warning")

@@ -1,0 +1,147 @@
+"""Read a client's own `mcpServers` file as a configuration, and refuse what comes later.
+
+What a client's file says for the client alone is left out with a warning; what means the same
+under another name is renamed. Nearly right names of our own keys are left for the model to
+refuse: `comand` is a slip in every file. Works on the tree, before `${...}` is replaced: a key
+that is not used must not fail for a variable that is not set.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.config.complaints import Finding
+from gateway.config.document import Entry, Node, Path
+from gateway.config.model import Config, StdioServer
+from gateway.config.shape import fields_of, nearest
+
+REMOTE_KEYS = ("url", "serverUrl", "httpUrl", "uri", "headers", "transport")
+"""Keys of servers that are reached over HTTP; a later version will."""
+
+LOCAL_KINDS = ("stdio", "local", "command")
+
+_RENAMED = {"envFile": "env_file", "envVars": "env_inherit", "env_vars": "env_inherit"}
+_SWITCHES = ("enabled", "isActive")
+_TOOL_FILTERS = {
+    "alwaysAllow",
+    "autoApprove",
+    "trust",
+    "tools",
+    "includeTools",
+    "excludeTools",
+    "disabledTools",
+    "enabled_tools",
+    "disabled_tools",
+}
+_TIMES = {
+    "timeout",
+    "initTimeout",
+    "connectionTimeout",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
+    "request_timeout_ms",
+    "sse_read_timeout",
+}
+_OTHER = {"description", "name", "version", "icon", "iconPath", "startup", "type", "protocolEra"}
+_NOT_USED = "a client's setting, not used here"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """The tree in the shape of the model, and what there is to say about it."""
+
+    root: Node
+    findings: tuple[Finding, ...]
+
+
+def adapt(root: Node) -> Adapted:
+    """Bring a tree whose root is a mapping into the shape of the model."""
+    assert isinstance(root.value, dict)
+    findings: list[Finding] = []
+    entries = {
+        key: entry
+        for key, entry in root.value.items()
+        if key != "$schema" and not key.startswith("x-")
+    }
+    from_client = "mcpServers" in entries
+    if from_client and "servers" in entries:
+        said = "given beside `servers`, of which it is another name; keep one"
+        findings.append(Finding(("mcpServers",), said, at_key=True))
+        del entries["mcpServers"]
+        from_client = False
+    if from_client:
+        entries = {
+            "servers" if key == "mcpServers" else key: entry
+            for key, entry in entries.items()
+            if key == "mcpServers" or _is_ours(key, fields_of(Config), (key,), findings)
+        }
+    servers = entries.get("servers")
+    if servers is not None and isinstance(servers.node.value, dict):
+        kept = dict(_servers(servers.node.value, from_client, findings))
+        entries["servers"] = Entry(servers.key, _like(servers.node, kept))
+    return Adapted(_like(root, entries), tuple(findings))
+
+
+def _servers(
+    servers: Mapping[str, Entry], from_client: bool, findings: list[Finding]
+) -> Iterator[tuple[str, Entry]]:
+    for name, entry in servers.items():
+        section = entry.node.value
+        path: Path = ("servers", name)
+        if not isinstance(section, dict):
+            yield name, entry
+        elif remote := _remote_key(section):
+            said = "remote servers are not supported yet, only ones that are started by `command`"
+            findings.append(Finding((*path, remote), said, at_key=True))
+        elif from_client:
+            kept = _client_server(section, path, findings)
+            yield name, Entry(entry.key, _like(entry.node, kept))
+        else:
+            yield name, entry
+
+
+def _remote_key(section: Mapping[str, Entry]) -> str | None:
+    """The key that shows a server to be remote."""
+    for key in ("type", *REMOTE_KEYS):
+        entry = section.get(key)
+        if entry is None or (key in ("type", "transport") and entry.node.text in LOCAL_KINDS):
+            continue
+        if key != "type" or "command" not in section:
+            return key
+    return None
+
+
+def _client_server(
+    section: Mapping[str, Entry], path: Path, findings: list[Finding]
+) -> dict[str, Entry]:
+    kept: dict[str, Entry] = {}
+    for key, entry in section.items():
+        if key in _SWITCHES:
+            off = entry.node.value is False
+            kept.setdefault("disabled", Entry(entry.key, Node(entry.node.span, off, str(off))))
+        elif key in _RENAMED:
+            kept.setdefault(_RENAMED[key], entry)
+        elif key in ("type", "transport") and entry.node.text in LOCAL_KINDS:
+            continue
+        elif _is_ours(key, fields_of(StdioServer), (*path, key), findings):
+            kept[key] = entry
+    return kept
+
+
+def _is_ours(key: str, ours: Mapping[str, object], path: Path, findings: list[Finding]) -> bool:
+    """Whether the model should judge a key; otherwise a warning says that it is not used."""
+    if key in ours:
+        return True
+    listed = key in _TOOL_FILTERS or key in _TIMES or key in _OTHER
+    if not listed and nearest(key, ours) is not None:
+        return True
+    said = _NOT_USED
+    if key in _TIMES:
+        said += "; `timeout` in a rule under `tools` bounds calls"
+    elif key in _TOOL_FILTERS:
+        said += "; `decision` in a rule under `tools` allows and denies"
+    findings.append(Finding(path, said, at_key=True, severity="warning"))
+    return False
+
+
+def _like(node: Node, entries: dict[str, Entry]) -> Node:
+    return Node(node.span, entries, node.text, node.size, node.height)

@@ -1,0 +1,133 @@
+"""What belongs where in a configuration, read off the model: known keys, open and secret places.
+
+Paths are those of errors: `("servers", "time", "env", "TOKEN")`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from gateway.config.document import Path
+from gateway.config.model import Config, Section, key_of
+
+NEVER_EMPTY = frozenset({("listen",), ("auth",)})
+"""Written without a value these are mistakes; an empty `tools:` is merely an empty list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What a path leads to: a section, or `beneath` steps into a field (0 = the field itself)."""
+
+    section: type[Section] | None = None
+    field: FieldInfo | None = None
+    beneath: int = 0
+
+
+@cache
+def fields_of(section: type[Section]) -> Mapping[str, FieldInfo]:
+    """The keys of a section, as they are written."""
+    return {
+        key_of(name): field
+        for name, field in section.model_fields.items()
+        if field.validation_alias in (None, key_of(name))
+    }
+
+
+@cache
+def held_by(section: type[Section], key: str) -> tuple[type[Section] | None, bool]:
+    """The section a field holds, if it does, and whether it holds many by key or number."""
+    return _held(fields_of(section)[key].annotation)
+
+
+def _held(annotation: Any) -> tuple[type[Section] | None, bool]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation, False
+    many = get_origin(annotation) is not None and get_origin(annotation) in (tuple, Mapping)
+    for inner in get_args(annotation):
+        found, _ = _held(inner)
+        if found is not None:
+            return found, many
+    return None, many
+
+
+def spot(path: Path) -> Spot | None:
+    """What a path leads to, or None if it leads beyond what is known."""
+    section: type[Section] = Config
+    steps = list(path)
+    while steps:
+        key = str(steps.pop(0))
+        field = fields_of(section).get(key)
+        if field is None:
+            return None
+        held, many = held_by(section, key)
+        if held is None or (many and not steps):
+            return Spot(field=field, beneath=len(steps))
+        if many:
+            steps.pop(0)
+        section = held
+    return Spot(section=section)
+
+
+def is_open(path: Path) -> bool:
+    """Whether an error may quote the text there: known, and not marked as a secret."""
+    found = spot(path)
+    return found is not None and found.field is not None and found.field.repr
+
+
+def may_be_empty(path: Path) -> bool:
+    """Whether a key without a value means an empty section, mapping or list."""
+    if path in NEVER_EMPTY:
+        return False
+    found = spot(path)
+    if found is None:
+        return False
+    if found.section is not None:
+        return True
+    return found.field is not None and not found.beneath and _held(found.field.annotation)[1]
+
+
+def takes_text(path: Path) -> bool:
+    """Whether a bare number or true there is meant as text: `args: [--port, 8080]`."""
+    return len(path) == 4 and path[0] == "servers" and path[2] in ("args", "env")
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.65) -> str | None:
+    """The known word that a person most likely meant."""
+    plain = word[:64].lower().replace("-", "_")  # difflib's cost grows with the square
+    known = list(known)
+    matches = get_close_matches(plain, known, n=1, cutoff=cutoff)
+    longer = [one for one in known if len(one) >= 3 and plain.startswith(one)]  # environment
+    return next(iter(matches or longer), None)
+
+
+def choices(path: Path) -> tuple[str, ...]:
+    """The words a setting may be, if it is a choice."""
+    found = spot(path)
+    return _literals(found.field.annotation) if found and found.field else ()
+
+
+def _literals(annotation: Any) -> tuple[str, ...]:
+    if get_origin(annotation) is Literal:
+        return tuple(get_args(annotation))
+    return next((words for one in get_args(annotation) if (words := _literals(one))), ())
+
+
+def home_of(key: str) -> str | None:
+    """Where a key belongs that was written elsewhere: `timeout` belongs to a rule."""
+    return _homes().get(key)
+
+
+@cache
+def _homes() -> Mapping[str, str]:
+    homes: dict[str, str] = {}
+    for key in fields_of(Config):
+        held, many = held_by(Config, key)
+        where = f"{key}: {{NAME: …}}" if key == "servers" else f"{key}: [{{…}}]" if many else key
+        for inner in fields_of(held) if held else ():
+            homes.setdefault(inner, f"`{where}`")
+    homes["timeout"] = homes["longest"] = "a rule under `tools`"
+    return homes
