@@ -2,15 +2,17 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from msgspec.structs import asdict
 
 from gateway.calls.notices import Board, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
+from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
 from gateway.downstream.connection import Connection, Process
 from gateway.downstream.server import Downstream
@@ -30,16 +32,18 @@ class Fleet:
     board: Board
     tasks: TaskGroup
     stop_grace_s: float
-    servers: Mapping[str, Downstream] = field(default_factory=dict)
+    servers: dict[str, Downstream] = field(default_factory=dict)
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
     _retiring: set[Process] = field(default_factory=set)
 
-    def start(self, servers: Mapping[str, Downstream]) -> None:
+    def add(self, server: Downstream) -> None:
+        self.servers[server.name] = server
+
+    def start(self) -> None:
         """Start them all at once; what is remembered of them is on offer from now on."""
-        self.servers = servers
         self._restock()
-        for server in servers.values():
+        for server in self.servers.values():
             self.tasks.create_task(server.run())
 
     async def stop(self) -> None:
@@ -68,25 +72,23 @@ class Fleet:
             self.board.post(ListChanged(kind))
         log.debug("lists.read", server=server.name, changed=sorted(changed))
 
-    def heard(self, server: Downstream, connection: Connection, notice: Notice) -> None:
+    def heard(self, name: str, connection: Connection, notice: Notice) -> None:
         """Something for everyone, under the server's own names."""
+        server = self.servers[name]
         match notice:
             case ListChanged():
                 server.heard(connection, notice)
             case ResourceUpdated(uri, params):
-                shown = self._exposed(server.name, uri)
+                shown = self.shelf.current.offered_uri(name, uri)
                 self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
 
     def _restock(self) -> frozenset[Kind]:
+        before = self.shelf.current.notes
         changed = self.shelf.restock([server.listing for server in self.servers.values()])
-        for note in self.shelf.current.notes:
-            log.warning("entry.changed", note=str(note))
+        for note in fresh(before, self.shelf.current.notes):
+            about = {k: v for k, v in asdict(note).items() if v and k != "event"}
+            log.warning(note.event, **about)
         return changed
-
-    def _exposed(self, server: str, uri: str) -> str:
-        """What clients call this resource: only the loser of a clash has another name."""
-        entry = self.shelf.current.resolve(Kind.RESOURCE, uri)
-        return uri if entry is None or entry.route.server == server else f"{server}+{uri}"
 
     # --- what clients want ---
 

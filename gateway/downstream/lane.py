@@ -5,6 +5,7 @@
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -42,7 +43,10 @@ class Lane:
     """There if and only if the phase is READY."""
     reason: str = ""
     """Why it is not ready, in words."""
-    restarts: int = 0
+    last_error: str = ""
+    """The last reason there was, kept while the server is well again."""
+    restarts: Counter[str] = field(default_factory=Counter)
+    """By reason: `exit`, `signal`, `start`."""
     next_start: float = 0.0
     since: float = 0.0
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,6 +57,7 @@ class Lane:
     def become(self, phase: Phase, connection: Connection | None = None, reason: str = "") -> None:
         """Change phase; whoever waits looks again."""
         self.phase, self.connection, self.reason = phase, connection, reason
+        self.last_error = reason or self.last_error
         self.since = self.clock()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()

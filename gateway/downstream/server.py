@@ -6,6 +6,7 @@ client's own; the process for its second era starts with the first call that nee
 
 import asyncio
 from asyncio import TaskGroup
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -72,6 +73,11 @@ class Downstream:
     def connections(self) -> list[Connection]:
         lanes = (self.main, self.second) if self.second else (self.main,)
         return [lane.connection for lane in lanes if lane.connection is not None]
+
+    @property
+    def restarts(self) -> Counter[str]:
+        """Of all its processes, by reason."""
+        return self.main.restarts + (self.second.restarts if self.second else Counter())
 
     @property
     def is_ready(self) -> bool:

@@ -7,8 +7,6 @@ import structlog
 
 from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.entries import Kind
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
@@ -25,7 +23,7 @@ from gateway.protocol.errors import (
     UnknownMethod,
     wire_code,
 )
-from gateway.protocol.headers import HeaderParam, check_params, header_params
+from gateway.protocol.headers import check_params
 from gateway.protocol.jsonrpc import (
     Failure,
     Fields,
@@ -71,8 +69,6 @@ class ModernInbound:
     _stamp: Fields = field(init=False)
     _lists: Lists = field(init=False)
     _methods: dict[str, Served] = field(init=False)
-    _mirrored: dict[str, tuple[HeaderParam, ...]] = field(default_factory=dict)
-    _mirrored_of: Catalog | None = None
 
     def __post_init__(self) -> None:
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
@@ -168,12 +164,10 @@ class ModernInbound:
 
     def _check_params(self, request: Request, headers: Headers) -> None:
         """Rung 11: arguments that the tool wants repeated in headers."""
-        offered = self.middle.offered()
-        if offered is not self._mirrored_of:
-            self._mirrored_of, self._mirrored = offered, mirrored_arguments(offered)
-        if self._mirrored:
-            mirrored = self._mirrored.get(subject(request)[1], ())
-            check_params(mirrored, request.params.get("arguments"), headers.get)
+        mirrored = self.middle.offered().header_params
+        if mirrored:
+            wanted = mirrored.get(subject(request)[1], ())
+            check_params(wanted, request.params.get("arguments"), headers.get)
 
     def _shaped(self, outcome: Outcome, method: str) -> bytes:
         own = shallow(outcome.result.get("_meta")) if "_meta" in outcome.result else None
@@ -199,12 +193,6 @@ class ModernInbound:
         if code in FOR_US and isinstance(error, ServerFailure):
             code, status = -32603, 200
         return Answer(status, encode(Failure(request.id, code, error.message, data)))
-
-
-def mirrored_arguments(offered: Catalog) -> dict[str, tuple[HeaderParam, ...]]:
-    """The tools that want arguments repeated in headers, and which: mostly none."""
-    found = {entry.name: header_params(entry.definition) for entry in offered.of(Kind.TOOL)}
-    return {name: mirrored for name, mirrored in found.items() if mirrored}
 
 
 def emitter(envelope: Envelope, reply: Reply) -> Emit:

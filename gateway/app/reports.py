@@ -1,0 +1,170 @@
+"""The running gateway as its operator sees it: implements `edge.admin.operator.Operator`."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from gateway.calls.call import Caller
+from gateway.calls.pipeline import Handler
+from gateway.catalog.entries import Entry, Kind
+from gateway.catalog.shelf import Shelf
+from gateway.config.model import Config, StdioServer
+from gateway.downstream.fleet import Fleet
+from gateway.downstream.lane import Lane
+from gateway.downstream.server import Downstream
+from gateway.edge.admin.operator import (
+    CallFilter,
+    Check,
+    Explanation,
+    Readiness,
+    ServerReport,
+    Setting,
+    ToolReport,
+)
+from gateway.eras.legacy.sessions import Sessions
+from gateway.eras.middle import Middle
+from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
+from gateway.observe.sinks import Ring, Spool
+from gateway.policy.rules import Rules
+from gateway.protocol.errors import GatewayError, wire_code
+from gateway.protocol.jsonrpc import Request, raw, value
+from gateway.protocol.methods import CALL_TOOL
+from gateway.protocol.revisions import KNOWN
+
+OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
+"""Who makes the calls of `onegate call`: in the record like anybody else's."""
+
+
+@dataclass(slots=True, eq=False)
+class Reports:
+    config: Config
+    fleet: Fleet
+    shelf: Shelf
+    rules: Rules
+    sessions: Sessions
+    ring: Ring
+    spools: Sequence[Spool]
+    gauges: Metrics
+    handle: Handler
+    middle: Middle
+    is_open: bool = False
+    """Clients can connect, and are not being sent away."""
+
+    def servers(self) -> Sequence[ServerReport]:
+        return [
+            self._report(self.fleet.servers[name])
+            if name in self.fleet.servers
+            else ServerReport(name, "disabled", command=(section.command,))
+            for name, section in self.config.servers.items()
+        ]
+
+    def tools(self) -> Sequence[ToolReport]:
+        return [self._tool(entry) for entry in self.shelf.current.of(Kind.TOOL)]
+
+    def explain(self, name: str) -> Explanation | None:
+        entry = self.shelf.current.resolve(Kind.TOOL, name)
+        if entry is None:
+            return None
+        verdict = self.rules.verdict(None, entry)
+        return Explanation(
+            entry.name,
+            entry.route.server,
+            entry.route.name,
+            "allow" if verdict.allowed else "deny",
+            verdict.rule,
+            tuple(Setting(one.setting, one.value, one.source) for one in self.rules.explain(entry)),
+        )
+
+    def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
+        wanted = {k: v for k, v in msgspec.structs.asdict(only).items() if v is not None}
+        records = (msgspec.json.decode(line) for line in self.ring.since(0))
+        fitting = [r for r in records if all(_says(r, k, v) for k, v in wanted.items())]
+        return fitting[-last:] if last else []
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        request = Request("operator", CALL_TOOL, {"name": name, "arguments": raw(arguments)})
+        try:
+            outcome = await self.handle(self.middle.call(request, OPERATOR, 0))
+        except GatewayError as error:
+            told = {"code": wire_code(error), "message": error.message, "kind": error.kind}
+            return {"error": told}
+        return {"result": outcome.result}
+
+    def ready(self) -> Readiness:
+        checks = [Check("listening", self.is_open, None if self.is_open else "not accepting calls")]
+        for name, server in self.fleet.servers.items():
+            if server.section.required:
+                why = None if server.is_ready else server.main.reason or server.main.phase.value
+                checks.append(Check(f"server {name}", server.is_ready, why))
+        return Readiness(all(check.ok for check in checks), tuple(checks))
+
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
+        return await self.gauges.scrape(accept)
+
+    def stats(self) -> GatewayStats:
+        """The state of things, for one scrape."""
+        servers = (
+            ServerStats(name, server.is_ready, server.in_flight, server.restarts)
+            for name, server in self.fleet.servers.items()
+        )
+        return GatewayStats(
+            tuple(servers),
+            {"legacy": len(self.sessions)},
+            sum(spool.dropped for spool in self.spools),
+        )
+
+    def _report(self, server: Downstream) -> ServerReport:
+        listing, lane = server.listing, server.main
+        return ServerReport(
+            server.name,
+            lane.phase.value,
+            eras=tuple(era.value for era in server.eras),
+            pids=tuple(connection.process.pid for connection in server.connections),
+            since=_since(lane),
+            restarts=sum(server.restarts.values()),
+            tools=len(listing.tools),
+            prompts=len(listing.prompts),
+            resources=len(listing.resources) + len(listing.templates),
+            in_flight=server.in_flight,
+            last_error=lane.last_error or None,
+            command=_command(server.section, server.opener.launch.secrets),
+            required=server.section.required,
+        )
+
+    def _tool(self, entry: Entry) -> ToolReport:
+        verdict = self.rules.verdict(None, entry)
+        title, description = (value(entry.definition, k) for k in ("title", "description"))
+        return ToolReport(
+            entry.name,
+            entry.route.server,
+            entry.route.name,
+            title if isinstance(title, str) else None,
+            description if isinstance(description, str) else None,
+            "allow" if verdict.allowed else "deny",
+            verdict.rule,
+        )
+
+
+def _says(record: Mapping[str, Any], key: str, wanted: str) -> bool:
+    """A tool may be asked for by either of its names."""
+    return record.get(key) == wanted or (key == "tool" and record.get("name") == wanted)
+
+
+def _since(lane: Lane) -> str:
+    at = time.time() - (lane.clock() - lane.since)
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _command(section: StdioServer, secrets: Sequence[str]) -> tuple[str, ...]:
+    """What is run, with every secret in it masked."""
+    words = [section.command, *section.args]
+    for secret in secrets:
+        if secret:
+            words = [word.replace(secret, "***") for word in words]
+    return tuple(words)
+
+
