@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from gateway.observe.record import CallRecord
 from gateway.observe.tally import Counts, Durations
+from gateway.observe.visible import visible
 from gateway.protocol.methods import CALL_TOOL
 
 OPERATION_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -28,6 +29,8 @@ LAG_S = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 
 TOOLS = 500
 """Tools with series of their own. To render 500 takes a fifth of a second of one core."""
+LABEL_LONGEST = 128
+"""Characters: what a server calls a tool is bounded by nothing else."""
 OTHER = "_other"
 """Where a label of its own would be one too many. No server's key begins with `_`."""
 UNKNOWN = "_unknown"
@@ -71,7 +74,7 @@ class Metrics(Collector):
         self._now = GatewayStats()
         self._scraping = asyncio.Lock()
         self._build = (version, platform.python_version())
-        self._tools: set[tuple[str, str]] = set()
+        self._tools: dict[tuple[str, str], str] = {}
         self._calls = Counts(
             "onegate_tool_calls",
             "Calls of tools, by how they ended.",
@@ -118,16 +121,13 @@ class Metrics(Collector):
 
     def ended(self, record: CallRecord, method: str, waited_s: float) -> None:
         """A call has ended; it spent `waited_s` waiting for its turn."""
-        server, tool, name = record.server, record.tool, record.name
-        if server is None or tool is None:
-            server = tool = name = UNKNOWN
-        elif method == CALL_TOOL and (server, tool) not in self._tools:
-            tool = self._label(server, tool)
-            name = OTHER if tool == OTHER else name
+        server = record.server or UNKNOWN
         if method == CALL_TOOL:
+            tool, name = self._named(record)
             self._calls.add((server, tool, record.outcome))
-        # Prompts and resources have no label of their own: URIs under a template are endless.
-        self._served.add((method, name if method == CALL_TOOL else ""), record.duration_s)
+        else:
+            name = ""  # URIs under a template are endless, and prompts have no metric of their own
+        self._served.add((method, name), record.duration_s)
         if record.server_s is not None:
             self._asked.add((method, server), record.server_s)
             self._overhead.add((), max(0.0, record.duration_s - record.server_s - waited_s))
@@ -181,11 +181,20 @@ class Metrics(Collector):
         ):
             yield CounterMetricFamily(f"onegate_{name}_dropped", documentation, value=count)
 
+    def _named(self, record: CallRecord) -> tuple[str, str]:
+        """A tool's two labels: what its server calls it, and what clients do."""
+        server, tool = record.server, record.tool
+        if server is None or tool is None:
+            return UNKNOWN, UNKNOWN
+        label = self._tools.get((server, tool)) or self._label(server, tool)
+        return label, OTHER if label == OTHER else record.name
+
     def _label(self, server: str, tool: str) -> str:
         """The tool's own name, or `_other` if too many have series already."""
-        if len(self._tools) < TOOLS:
-            self._tools.add((server, tool))
-        return tool if (server, tool) in self._tools else OTHER
+        known = self._tools.get((server, tool))
+        if known is not None or len(self._tools) >= TOOLS:
+            return known or OTHER
+        return self._tools.setdefault((server, tool), visible(tool, LABEL_LONGEST))
 
 
 def _of_servers(servers: Iterable[ServerStats]) -> Iterator[Metric]:

@@ -75,7 +75,7 @@ def encode(record: CallRecord) -> bytes:
     """The record as one line of JSON, newline included. Never raises, forges nothing."""
     try:
         line = _encode(record)
-    except (UnicodeEncodeError, TypeError, ValueError):  # half of a surrogate pair, for one
+    except UnicodeEncodeError:  # half of a surrogate pair
         return _encode(_cleaned(record)) + b"\n"
     # JSON escapes what is hostile in ASCII, except DEL; so a short line without a backslash,
     # without DEL and without anything beyond ASCII is clean as it is.

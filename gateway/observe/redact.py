@@ -23,6 +23,8 @@ BUDGET = 8192
 """Characters of all texts together: a record with arguments stays below about 10 KiB."""
 WINDOW = 8192
 """How much of one text is searched for credentials; more is shown of none."""
+LARGE = 2**63
+"""Larger integers do not fit the writer, and JSON readers round them anyway."""
 RAW_LONGEST = 256 * 1024
 """Bytes of JSON beyond which arguments are not even decoded: only their size is told."""
 
@@ -93,9 +95,12 @@ class _Redaction:
 
     def of(self, value: object, depth: int) -> object:
         match value:
-            case None | bool() | int() | float():
+            case None | bool() | float():
                 self.left -= 8
                 return value
+            case int():
+                self.left -= 20
+                return value if -LARGE < value < LARGE else "[large number]"
             case str():
                 return self.text(value)
             case Mapping() | Sequence() if depth >= DEPTH or self.left <= 0:

@@ -121,6 +121,8 @@ class Spool:
 
     def close(self, within_s: float) -> bool:
         """Write out what is left, then stop. False if something had to be left behind."""
+        if self._closing.is_set():
+            return not self._batch
         is_out = self.flush(within_s)
         self._bound_bytes = 0  # whatever comes now is counted as dropped
         self._closing.set()
@@ -128,7 +130,7 @@ class Spool:
         self._wake.set()
         self._thread.join(within_s)
         if not is_out:
-            left = len(self._lines) + len(self._batch)
+            left = sum(isinstance(line, bytes) for line in (*self._batch, *self._lines))
             log.error("record.lost", to=self._name, lines=left, dropped=self.dropped)
         return is_out
 

@@ -29,8 +29,8 @@ def visible(text: str, longest: int = LONGEST) -> str:
     """One line of text, at most `longest` characters plus a note of how many were cut."""
     if len(text) > longest:
         return f"{_HOSTILE.sub(_spelt, text[:longest])}… ({len(text) - longest} more)"
-    # The usual case costs one C call: printable text holds none of the characters above.
-    return text if text.isprintable() else _HOSTILE.sub(_spelt, text)
+    # The usual case, spared the search. Not for all scripts: `isprintable` lets fillers pass.
+    return text if text.isascii() and text.isprintable() else _HOSTILE.sub(_spelt, text)
 
 
 def visible_lines(text: str, longest: int = 16 * LONGEST) -> str:

@@ -1,0 +1,1 @@
+"""What the record, the metrics and the log say happened."""
