@@ -85,9 +85,24 @@ def test_a_rule_of_the_house_sees_its_violation(tree: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def test_it() -> None:\n    f()\n", "asserts nothing"),
+        ("def test_it() -> None:\n    time.sleep(1)\n    assert f()\n", "wait for a condition"),
+        ("class CallHelper: ...\n", "vague name"),
+    ],
+)
+def test_a_rule_for_tests_sees_its_violation(tree: Path, source: str, words: str) -> None:
+    plant(tree, "tests/calls/test_call.py", source)
+    found = complaints(tree)
+    assert [words in each for each in found] == [True], found
+
+
+@pytest.mark.parametrize(
     ("path", "source"),
     [
         ("edge/endpoint.py", "try:\n    x = 1\nexcept Exception:\n    x = 2\n"),
+        ("calls/call.py", "try:\n    x = 1\nexcept BaseException:\n    x = 2\n    raise\n"),
         ("eras/legacy/inbound.py", "x = Era.LEGACY\n"),
         ("config/load.py", "x = os.environ\n"),
         ("a.py", 'x = 1  # noqa: E501  (a table is read across)\nlog.info("server.started")\n'),

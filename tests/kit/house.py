@@ -118,9 +118,15 @@ def finished(module: Module) -> Iterator[Complaint]:
 
 
 def ignores_with_reason(module: Module) -> Iterator[Complaint]:
+    """A reason counts for the lines right below as well, if they ignore something too."""
+    explained_at = 0
     for line, comment in _comments(module):
         found = IGNORED.search(comment)
-        if module.is_product and found and len(re.findall(r"\w+", found[1])) < 3:
+        if not (module.is_product and found):
+            continue
+        if len(re.findall(r"\w+", found[1])) >= 3 or line == explained_at + 1:
+            explained_at = line
+        else:
             yield line, "an ignored check needs its reason beside it"
 
 
@@ -144,19 +150,23 @@ def eras_in_their_place(module: Module) -> Iterator[Complaint]:
 
 
 def nothing_caught_blindly(module: Module) -> Iterator[Complaint]:
+    """Cleaning up and raising again is no catching: nothing is lost."""
     if not module.is_product or module.path in MAY_CATCH_EVERYTHING:
         return
     for node in ast.walk(module.tree):
         caught: list[ast.expr | None] = []
-        if isinstance(node, ast.ExceptHandler):
+        if isinstance(node, ast.ExceptHandler) and not _raises_again(node):
             caught = list(node.type.elts) if isinstance(node.type, ast.Tuple) else [node.type]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
             caught = list(node.args)
         if any(each is None or ast.unparse(each) in BROAD for each in caught):
-            yield (
-                node.lineno if isinstance(node, ast.ExceptHandler | ast.Call) else 0,
-                ("only endpoint, supervise and sinks may catch everything"),
-            )
+            assert isinstance(node, ast.ExceptHandler | ast.Call)
+            yield node.lineno, "only endpoint, supervise and sinks may catch everything"
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"}
@@ -221,6 +231,39 @@ def events_are_noun_past(module: Module) -> Iterator[Complaint]:
             yield node.lineno, "a log event is `noun.past`; values are fields"
 
 
+def tests_see_something(module: Module) -> Iterator[Complaint]:
+    """A test asserts, expects an exception, or hands over to something named for doing so."""
+    for node in _tests(module):
+        calls = [ast.unparse(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)]
+        asserts = any(isinstance(each, ast.Assert) for each in ast.walk(node))
+        if not asserts and not any(SEES.search(name) for name in calls):
+            yield node.lineno, f"{node.name} asserts nothing"
+
+
+def tests_never_sleep(module: Module) -> Iterator[Complaint]:
+    """A pause of fixed length is too short on one machine and too long on all others."""
+    for test in _tests(module):
+        calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
+        for call in calls:
+            zero = [ast.unparse(each) for each in call.args] == ["0"]
+            if ast.unparse(call.func) in SLEEPS and not zero:
+                yield call.lineno, "wait for a condition: tests.kit.waiting"
+
+
+SEES = re.compile(r"(^|[._])(assert|check|expect|eventually|raises|warns|wait)")
+SLEEPS = {"time.sleep", "asyncio.sleep", "sleep"}
+
+
+def _tests(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    if not module.path.startswith("tests/"):
+        return
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if node.name.startswith("test_"):
+            yield node
+
+
 def _tokens(module: Module) -> Iterator[tokenize.TokenInfo]:
     return tokenize.generate_tokens(io.StringIO(module.text).readline)
 
@@ -235,5 +278,5 @@ RULES: tuple[Callable[[Module], Iterator[Complaint]], ...] = (
     *(small, explained, precisely_named, finished, ignores_with_reason, packages_hold_nothing),
     *(eras_in_their_place, nothing_caught_blindly, tasks_have_owners, nothing_global),
     *(environment_read_in_two_places, private_means_this_module, one_word_for_servers),
-    events_are_noun_past,
+    *(events_are_noun_past, tests_see_something, tests_never_sleep),
 )
