@@ -14,7 +14,8 @@ class Offer:
     def __init__(self) -> None:
         trigger = Tool("test_trigger_tool_change", "Adds and removes a tool", self._tool_came)
         stays = Tool("test_toggle_tool", "Adds a tool, or removes it again", self._tool_toggled)
-        self._tools = {each.name: each for each in (*tools.TOOLS, *asking.TOOLS, trigger, stays)}
+        moving = (trigger, stays, *tools.Lasting().tools())
+        self._tools = {each.name: each for each in (*tools.TOOLS, *asking.TOOLS, *moving)}
         self._visitor = Tool("test_visitor", "Is here at times only", tools.simple_text)
 
     def tools(self) -> list[Message]:

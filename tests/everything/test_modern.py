@@ -146,7 +146,9 @@ def test_a_cancelled_call_is_never_answered() -> None:
         lasting = lines.start(
             "tools/call", name="test_lasting", arguments={"seconds": 0.3}, _meta=enveloped()
         )
+        assert call(lines, "test_count_lasting")["result"]["content"][0]["text"] == "1"
         lines.send(method="notifications/cancelled", params={"requestId": lasting})
+        assert call(lines, "test_count_lasting")["result"]["content"][0]["text"] == "0"
         call(lines, "test_lasting", arguments={"seconds": 0.6})
         lines.close()
         with pytest.raises(EOFError):

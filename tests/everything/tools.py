@@ -73,13 +73,32 @@ async def with_logging(call: Call) -> Message:
     return said("Done, with log lines on the way.")
 
 
-async def lasting(call: Call) -> Message:
-    """Takes the seconds it is told, with progress each tenth of it; cancelling ends it."""
-    duration_s = float(call.arguments.get("seconds", 1))
-    for tenth in range(10):
-        call.progress(tenth, 10)
-        await asyncio.sleep(duration_s / 10)
-    return said(f"It took {duration_s} s.")
+class Lasting:
+    """A tool that takes its time, and one that tells how many calls of it run at the moment."""
+
+    def __init__(self) -> None:
+        self._running = 0
+
+    async def lasting(self, call: Call) -> Message:
+        """Takes the seconds it is told, with progress each tenth of it; cancelling ends it."""
+        duration_s = float(call.arguments.get("seconds", 1))
+        self._running += 1
+        try:
+            for tenth in range(10):
+                call.progress(tenth, 10)
+                await asyncio.sleep(duration_s / 10)
+        finally:
+            self._running -= 1
+        return said(f"It took {duration_s} s.")
+
+    async def running(self, call: Call) -> Message:
+        return said(str(self._running))
+
+    def tools(self) -> list[Tool]:
+        return [
+            Tool("test_lasting", "Takes as many seconds as told", self.lasting, SECONDS),
+            Tool("test_count_lasting", "Tells how many test_lasting run", self.running),
+        ]
 
 
 async def by_header(call: Call) -> Message:
@@ -164,7 +183,6 @@ TOOLS: list[Tool] = [
     Tool("test_tool_with_logging", "Logs three lines", with_logging),
     Tool("test_logging_tool", "Logs three lines where the request asked for it", with_logging),
     Tool("test_reconnection", "Answers after a moment", with_progress),
-    Tool("test_lasting", "Takes as many seconds as told", lasting, SECONDS),
     Tool("json_schema_2020_12_tool", "Has a schema with all of 2020-12", address, CONTACT),
     Tool("test_routed_by_header", "Has arguments that go into headers", by_header, ROUTED),
     Tool("test_trigger_prompt_change", "Adds and removes a prompt", trigger_prompts),

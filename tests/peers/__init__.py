@@ -1,0 +1,1 @@
+"""Real servers behind and real clients in front of the gateway."""

@@ -1,0 +1,1 @@
+"""Clients, each written with an SDK, that all do the same things and say what they saw."""
