@@ -7,12 +7,12 @@ and the values of settings known to be harmless are shown (`hidden` says which p
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from gateway.config.document import Document, Node, Path, Span
 from gateway.config.model import Auth, Config, Limits, Names, StdioServer, Token, ToolRule
-from gateway.config.shape import fields_of, is_open, nearest
+from gateway.config.shape import fields_of, is_open
 
 WIDEST = 100
 """Characters of a quoted line; longer ones are shown around the place."""
@@ -140,13 +140,15 @@ def quote_unread(lines: Sequence[str], span: Span) -> str:
 
 
 def _is_ours(word: str) -> bool:
-    """Whether a word is one of our keys, or nearly: `comand npx` must stay recognisable."""
-    return word in _NO_SECRET or nearest(word.strip("\"':"), _vocabulary(), 0.8) is not None
+    """Whether a word is one of our keys, so that `command npx` stays recognisable. Exactly:
+    what merely looks like one could be anything."""
+    return word in _NO_SECRET or word.strip("\"':") in _vocabulary()
 
 
-def _vocabulary() -> tuple[str, ...]:
+@cache
+def _vocabulary() -> frozenset[str]:
     sections = (Config, StdioServer, ToolRule, Auth, Token, Limits, Names)
-    return ("mcpServers", *(key for section in sections for key in fields_of(section)))
+    return frozenset({"mcpServers", *(key for one in sections for key in fields_of(one))})
 
 
 def _scalars(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from gateway.config.document import Path
 from gateway.config.model import Config, Section, key_of
 
-NEVER_EMPTY = frozenset({("listen",), ("auth",)})
+NEVER_EMPTY = frozenset({("listen",), ("auth",), ("auth", "tokens")})
 """Written without a value these are mistakes; an empty `tools:` is merely an empty list."""
 
 
@@ -80,11 +80,9 @@ def is_open(path: Path) -> bool:
 
 def may_be_empty(path: Path) -> bool:
     """Whether a key without a value means an empty section, mapping or list."""
-    if path in NEVER_EMPTY:
-        return False
-    found = spot(path)
-    if found is None:
-        return False
+    found, around = spot(path), spot(path[:-1])
+    if found is None or path in NEVER_EMPTY or (around is not None and around.field is not None):
+        return False  # a server without a value is a mistake, unlike an empty `servers`
     if found.section is not None:
         return True
     return found.field is not None and not found.beneath and _held(found.field.annotation)[1]

@@ -1,0 +1,169 @@
+"""The JSON Schema of the configuration, for editors: what `onegate schema` prints.
+
+Made from the model, then brought to what the loader really takes: `${...}` wherever a scalar is,
+empty sections, numbers in `args` and `env`, a client's `mcpServers`. A test holds schema and
+loader together. What only the loader can know (doubled keys, variables that are not set,
+addresses that clash) is not in it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.config.clients import REMOTE_KEYS
+from gateway.config.document import Path
+from gateway.config.model import Config
+from gateway.config.shape import fields_of, may_be_empty
+from gateway.config.units import spelt_size
+
+JsonSchema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_REFERENCE: JsonSchema = {
+    "type": "string",
+    "pattern": r"\$\{[^}]*\}",
+    "description": "A text with ${VAR}, ${VAR:-default} or ${file:PATH} in it.",
+}
+_TO_REFERENCE = {"$ref": "#/$defs/Reference"}
+_AS_TEXT = ["string", "number", "boolean"]
+
+
+_PLACES: Mapping[str, Path] = {
+    "Config": (),
+    "StdioServer": ("servers", "NAME"),
+    "ToolRule": ("tools", 0),
+    "Auth": ("auth",),
+    "Token": ("auth", "tokens", 0),
+    "Calls": ("calls",),
+    "Limits": ("limits",),
+    "Names": ("names",),
+    "Log": ("log",),
+}
+"""Where each section of the model stands."""
+
+
+def schema() -> JsonSchema:
+    """The whole schema, as JSON values."""
+    made = Config.model_json_schema(by_alias=True)
+    sections: JsonSchema = made.pop("$defs")
+    sections["Config"] = made
+    sections = {name: _section(section, _PLACES[name]) for name, section in sections.items()}
+    root = sections.pop("Config")
+    _open_auth(root)
+    _open_servers(root, sections)
+    root["properties"]["$schema"] = {"type": "string", "description": "Where this schema is."}
+    root["patternProperties"] = {"^x-": {"description": "Yours: anchors, notes. Not read."}}
+    sections["Reference"] = _REFERENCE
+    return {"$schema": DIALECT, "title": "onegate", **root, "$defs": sections}
+
+
+def _section(section: JsonSchema, place: Path) -> JsonSchema:
+    """A section with its properties as they may be written."""
+    properties = {
+        key: _property((*place, key), made)
+        for key, made in section["properties"].items()
+        if not key.startswith("(")  # what the model adds for itself
+    }
+    return {
+        "type": "object",
+        "description": section["description"],
+        "properties": properties,
+        "required": section.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+def _property(path: Path, made: JsonSchema) -> JsonSchema:
+    """A property with its description, and its default as a person would write it."""
+    told = {"description": made["description"]} if "description" in made else {}
+    default = _spelt(path[-1], made.get("default"))
+    if default is not None and "Default:" not in told.get("description", ""):
+        told["default"] = default
+    bare = {name: value for name, value in made.items() if name not in _TOLD}
+    written = _written(bare)
+    if may_be_empty(path):
+        written = {"anyOf": [*written.get("anyOf", [written]), {"type": "null"}]}
+    return {**written, **told}
+
+
+_TOLD = ("title", "default", "description")
+
+
+def _written(made: JsonSchema) -> JsonSchema:
+    """The same values as a person may write them, `${...}` included."""
+    if "anyOf" in made:
+        choices = [_written(one) for one in made["anyOf"] if one != {"type": "null"}]
+        flat = [inner for one in choices for inner in one.get("anyOf", [one])]
+        unique = [one for at, one in enumerate(flat) if one not in flat[:at]]
+        return unique[0] if len(unique) == 1 else {"anyOf": unique}
+    if "patternProperties" in made:
+        patterns = {key: _written(one) for key, one in made["patternProperties"].items()}
+        return {"type": "object", "patternProperties": patterns, "additionalProperties": False}
+    if made.get("type") == "array":
+        return {**made, "items": _written(made["items"])}
+    if made.get("format") == "path":
+        return {"type": "string", "minLength": 1}
+    if "$ref" in made or _takes_any_text(made):
+        return made
+    return {"anyOf": [made, _TO_REFERENCE]}
+
+
+def _takes_any_text(made: JsonSchema) -> bool:
+    """Whether `${...}` fits as it is: a text, and no pattern that would refuse it."""
+    if made.get("type") != "string" or "enum" in made or "const" in made:
+        return False
+    return re.search(made.get("pattern", ""), "${file:X}") is not None
+
+
+def _spelt(key: str | int, default: object) -> object:
+    """A default as a person would write it; None if it says nothing."""
+    if key in ("listen", "admin"):
+        address = Config.model_fields[str(key)].get_default()
+        return str(address[0] if isinstance(address, tuple) else address)
+    if key in ("line", "body", "header") and isinstance(default, int):
+        return spelt_size(default)
+    if isinstance(default, float):
+        return f"{default:g}s"
+    return None if default in ([], "") else default
+
+
+def _open_auth(root: JsonSchema) -> None:
+    auth = root["properties"]["auth"]
+    auth["anyOf"] = [{"const": "none"}, {"$ref": auth.pop("$ref")}, _TO_REFERENCE]
+
+
+def _open_servers(root: JsonSchema, sections: JsonSchema) -> None:
+    """Texts may be bare numbers; clients' files may hold keys for the client."""
+    server = sections["StdioServer"]
+    server["properties"]["args"]["anyOf"][0]["items"] = {"type": _AS_TEXT}
+    (pattern,) = server["properties"]["env"]["anyOf"][0]["patternProperties"]
+    server["properties"]["env"]["anyOf"][0]["patternProperties"][pattern] = {"type": _AS_TEXT}
+    servers = root["properties"]["servers"]
+    (name,) = servers["anyOf"][0]["patternProperties"]
+    sections["ClientServer"] = {
+        **server,
+        "description": "A server as an MCP client's own file describes it.",
+        "properties": {
+            **server["properties"],
+            **{key: False for key in REMOTE_KEYS if key != "transport"},
+            "type": {"description": "stdio", "enum": ["stdio", "local", "command"]},
+        },
+        "additionalProperties": True,
+    }
+    root["properties"]["mcpServers"] = {
+        "anyOf": [
+            {**servers["anyOf"][0], "patternProperties": {name: {"$ref": "#/$defs/ClientServer"}}},
+            {"type": "null"},
+        ],
+        "description": "The same as `servers`, as MCP clients write it.",
+    }
+    root["not"] = {"required": ["servers", "mcpServers"]}
+    root["if"] = {"required": ["mcpServers"]}
+    root["else"] = {"propertyNames": {"pattern": f"^(x-.*|{'|'.join(_top_level())})$"}}
+    root["additionalProperties"] = True
+
+
+def _top_level() -> Iterator[str]:
+    yield r"\$schema"
+    yield from fields_of(Config)
