@@ -6,10 +6,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.demo.conversation import serve
 from gateway.demo.server import Server
-from gateway.demo.tools import Answer, Refused, Tool
-
-HARMLESS = {"readOnlyHint": True, "openWorldHint": False}
-"""Changes nothing, reaches nothing: a client may call these without asking anybody."""
+from gateway.demo.tools import HARMLESS, Answer, Refused, Tool
 
 FAR = 1_000_000_000
 """How far from zero a random number may lie; any language reads that as an exact integer."""

@@ -4,10 +4,7 @@ import random
 
 from gateway.demo.conversation import serve
 from gateway.demo.server import Server
-from gateway.demo.tools import Answer, Tool
-
-HARMLESS = {"readOnlyHint": True, "openWorldHint": False}
-"""Changes nothing, reaches nothing: a client may call these without asking anybody."""
+from gateway.demo.tools import HARMLESS, Answer, Tool
 
 
 def roll_dice(sides: int, count: int) -> Answer:

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 Json = dict[str, Any]
 """A JSON object, as `json.loads` gives it."""
 
+HARMLESS = {"readOnlyHint": True, "openWorldHint": False}
+"""Annotations of a tool that changes nothing and reaches nothing outside."""
+
 
 class Refused(Exception):
     """The tool cannot do what was asked. The text is for the model, which may try again."""
