@@ -64,11 +64,11 @@ class Timestamps:
 
     def __call__(self, wall_s: float) -> str:
         """`wall_s`: seconds since 1970."""
-        second = int(wall_s)
+        second, millis = divmod(int(wall_s * 1000), 1000)
         if second != self._second:
             self._text = datetime.fromtimestamp(second, UTC).isoformat()[:19]
             self._second = second
-        return f"{self._text}.{int((wall_s - second) * 1000):03d}Z"
+        return f"{self._text}.{millis:03d}Z"
 
 
 def encode(record: CallRecord) -> bytes:

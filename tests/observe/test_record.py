@@ -15,6 +15,26 @@ KEYS = [
 ]  # fmt: skip
 
 
+def test_a_record_has_exactly_the_documented_keys_in_order() -> None:
+    assert list(json.loads(encode(ORDINARY))) == KEYS
+
+
+def test_every_key_is_there_when_next_to_nothing_is_known() -> None:
+    bare = record(
+        principal=None, client=None, revision=None, server=None, tool=None, decision=None,
+        server_s=None, result_bytes=None,
+    )  # fmt: skip
+
+    told = json.loads(encode(bare))
+
+    assert list(told) == KEYS
+    assert told["server"] is None
+
+
+def test_arguments_are_a_key_only_when_given() -> None:
+    assert list(json.loads(encode(record(arguments={"sides": 6})))) == [*KEYS, "arguments"]
+
+
 @pytest.mark.parametrize(("text", "shown"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("key", ["name", "client", "tool", "error"])
 def test_hostile_text_stays_inside_its_value(key: str, text: str, shown: str) -> None:
