@@ -1,0 +1,1 @@
+"""Tests of the policy: rules, and the stages that enforce their verdicts."""
