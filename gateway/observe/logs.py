@@ -35,11 +35,11 @@ def configure_logs(
 ) -> LineStream:
     """Point structlog and `logging` at `fd`. Called once, by the command.
 
-    Returns the stream, so that the record of calls may share it line by line.
+    Returns the stream, so that the record of calls can share it (`sinks.log_sink`).
     """
-    stream = LineStream(fd)
-    is_text = form == "text" or (form == "auto" and os.isatty(fd))
-    render = Text(coloured=os.isatty(fd)) if is_text else as_json
+    for_people = form == "text" or (form == "auto" and os.isatty(fd))
+    stream = LineStream(fd, for_people=for_people)
+    render = Text(coloured=os.isatty(fd)) if for_people else as_json
     structlog.configure(
         processors=processors(wall, render),
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),

@@ -19,7 +19,9 @@ PIECE = 512 if sys.platform == "darwin" else 4096
 class LineStream:
     """One file descriptor, shared by every thread that has a line for it."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, for_people: bool = False) -> None:
+        self.for_people = for_people
+        """Its lines are text to read, not JSON."""
         self.dropped = 0
         """Lines that found no room, or no reader, since the start."""
         self._fd = fd

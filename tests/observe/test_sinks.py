@@ -10,7 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.observe.record import encode
-from gateway.observe.sinks import LogSink, Ring, Spool
+from gateway.observe.sinks import LogSink, Ring, Spool, log_sink
+from gateway.observe.stream import LineStream
 from gateway.observe.targets import FileTarget, Target
 from tests.kit.waiting import eventually
 from tests.observe.records import ORDINARY, lines_of, record
@@ -215,3 +216,19 @@ def test_on_a_terminal_a_record_is_a_line_of_the_log_without_its_empty_fields() 
     (line,) = logs
     assert (line["event"], line["outcome"], line["logger"]) == ("call.recorded", "ok", "calls")
     assert not {"trace", "error", "ts", "arguments"} & set(line)
+
+
+def test_for_programs_the_record_itself_is_a_line_of_the_stream() -> None:
+    reading, writing = os.pipe()
+    sink = log_sink(LineStream(writing), time.monotonic)
+    assert isinstance(sink, Spool)
+    put(sink, "a", "b")
+
+    assert sink.close(5) is True
+    assert os.read(reading, 1 << 16) == encode(record(name="a")) + encode(record(name="b"))
+    os.close(reading)
+    os.close(writing)
+
+
+def test_for_people_it_is_told_by_the_log() -> None:
+    assert isinstance(log_sink(LineStream(2, for_people=True), time.monotonic), LogSink)
