@@ -41,11 +41,11 @@ def contradictions(config: Config) -> Iterator[Finding]:
 def _addresses(config: Config) -> Iterator[Finding]:
     taken: set[str] = set()
     for at, address in enumerate(config.listen):
-        if str(address) in taken and address.port != 0:
+        if str(address) in taken and (address.port or address.path):
             yield Finding(("listen", at), "listed twice")
         taken.add(str(address))
     admin = config.admin
-    if admin is not None and str(admin) in taken and (admin.port != 0 or admin.path):
+    if admin is not None and str(admin) in taken and (admin.port or admin.path):
         given = "admin" in config.model_fields_set
         said = "the same address for `listen` and `admin`"
         yield Finding(("admin",) if given else ("listen",), said)

@@ -27,6 +27,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?(?![\w.])
 _WORD = re.compile(r"[A-Za-z_][\w.-]*")
 _WORDS: dict[str, Scalar] = {"true": True, "false": False, "null": None}
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_QUOTES = 'keys and texts stand in double quotes (")'
 _LONGEST_NUMBER = 40
 """Digits; Python itself refuses to read numbers of thousands."""
 
@@ -90,8 +91,8 @@ class _Reading:
         assert isinstance(node.value, dict)
         while not self._ends("}"):
             start = self._at
-            if self._text[start : start + 1] != '"':
-                raise self._stopped('expected `"key":` or `}`')
+            if (head := self._text[start : start + 1]) != '"':
+                raise self._stopped(_QUOTES if head == "'" else 'expected `"key":`')
             key, span = self._string(), self._span(start)
             self._skip()
             if self._text[self._at : self._at + 1] != ":":
@@ -152,6 +153,8 @@ class _Reading:
             raise self._stopped("the comment that starts here never ends")
 
     def _stopped(self, problem: str) -> Unreadable:
+        if self._at >= len(self._text):
+            problem = "the file ends too early; is a closing bracket missing?"
         return Unreadable(Flaw(self._span(self._at, self._at + 1), problem))
 
     def _span(self, start: int, end: int | None = None) -> Span:
@@ -163,8 +166,6 @@ class _Reading:
 
 
 def _instead_of_a_value(head: str) -> str:
-    if not head:
-        return "the file ends too early; is a `}` missing?"
     if head == "'":
-        return 'expected a value; texts stand in double quotes (")'
+        return _QUOTES
     return "expected a value: text in quotes, a number, true, false, null, { or ["

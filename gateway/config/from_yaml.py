@@ -109,7 +109,7 @@ def _said(problem: str, line: str, column: int) -> str:
     if line[column:].startswith("\t"):
         return "a tab cannot indent YAML; use spaces"
     said = _PLAINER.get(problem, problem)
-    if said.startswith("expected `,`") and "${" in line[:column]:
+    if said.startswith("expected `,`") and "${" in line[: column + 1]:
         said += "; within { } and [ ] a text with ${...} must be quoted"
     return said
 
@@ -166,8 +166,10 @@ class _Reading:
         known = self._anchors.get(name)
         if known is None:
             circle = name in self._anchors
-            said = "stands for something it is itself part of" if circle else "was never anchored"
-            raise Unreadable(Flaw(span, f"the alias *{name} {said}"))
+            said = "this alias stands for something it is itself part of"
+            if not circle:  # perhaps a password: its text is not repeated
+                said = "this alias was never anchored; quote a text that begins with `*`"
+            raise Unreadable(Flaw(span, said))
         self._expanded += known.size
         if self._expanded > MOST_EXPANDED or len(self._stack) + known.height > DEEPEST:
             said = f"aliases stand for more than {MOST_EXPANDED} values, or nest too deep"
@@ -227,7 +229,7 @@ class _Reading:
 
     def _check_tag(self, tag: str | None, span: Span) -> None:
         if tag is not None and tag not in _PLAIN_TAGS:
-            said = f"tags such as `{tag.removeprefix(_TAG)}` are not used here"
+            said = "tags are not used here; quote a text that begins with `!`"
             self.flaws.append(Flaw(span, said))
 
 

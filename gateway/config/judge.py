@@ -14,7 +14,7 @@ from gateway.config.check import contradictions
 from gateway.config.complaints import Finding
 from gateway.config.document import Path
 from gateway.config.model import Config
-from gateway.config.shape import choices, fields_of, home_of, nearest, spot
+from gateway.config.shape import SYNONYMS, choices, fields_of, home_of, nearest, spot
 from gateway.config.units import Substituted
 
 _KEY = "[key]"
@@ -96,13 +96,13 @@ def _finding(error: ErrorDetails, values: Mapping[str, object]) -> Finding:
 
 def _unknown_key(path: Path) -> Finding:
     key, around = str(path[-1]), spot(path[:-1])
-    if home := home_of(key):
-        return Finding(path, f"unknown key here; it belongs to {home}", at_key=True)
     known = fields_of(around.section) if around and around.section else {}
+    if SYNONYMS.get(key) not in known and (home := home_of(key)):
+        return Finding(path, f"unknown key here; it belongs to {home}", at_key=True)
     meant = nearest(key, known)
     said = "unknown key"
     if meant is None and known:
-        said += "; known are " + ", ".join(known)
+        said += "; known: " + ", ".join(known)
     return Finding(path, said, at_key=True, meant=meant)
 
 

@@ -220,7 +220,7 @@ class Log(Section):
 
 
 def _one_or_many(value: object) -> object:
-    return [value] if isinstance(value, str | Address) else value
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _off(value: object) -> object:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.config.complaints import Finding
 from gateway.config.document import Node, Path
 from gateway.config.interpolate import Substitution, Unresolved
-from gateway.config.shape import may_be_empty, takes_text
+from gateway.config.shape import is_required, may_be_empty, takes_text
 from gateway.config.units import Substituted
 
 
@@ -41,8 +41,8 @@ class Settling:
             case list():
                 return [self.value(child, (*path, at)) for at, child in enumerate(node.value)]
             case None:
-                hint = 'write "" for an empty text' if takes_text(path) else "leave the key out"
-                return self._fail(path, f"has no value; {hint}")
+                hint = '; write "" for an empty text' if takes_text(path) else "; leave it out"
+                return self._fail(path, "has no value" + ("" if is_required(path) else hint))
             case str(text):
                 return self._text(text, path)
             case scalar if takes_text(path):

@@ -17,6 +17,17 @@ from gateway.config.model import Config, Section, key_of
 NEVER_EMPTY = frozenset({("listen",), ("auth",), ("auth", "tokens")})
 """Written without a value these are mistakes; an empty `tools:` is merely an empty list."""
 
+SYNONYMS = {
+    "arguments": "args",
+    "cmd": "command",
+    "directory": "cwd",
+    "environment": "env",
+    "envfile": "env_file",
+    "exec": "command",
+    "working_directory": "cwd",
+}
+"""What other programs call our keys, where it is not spelt alike."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -75,7 +86,9 @@ def spot(path: Path) -> Spot | None:
 def is_open(path: Path) -> bool:
     """Whether an error may quote the text there: known, and not marked as a secret."""
     found = spot(path)
-    return found is not None and found.field is not None and found.field.repr
+    if found is None or found.field is None or not found.field.repr:
+        return False
+    return found.beneath <= _held(found.field.annotation)[1]  # a list where a text belongs
 
 
 def may_be_empty(path: Path) -> bool:
@@ -88,6 +101,12 @@ def may_be_empty(path: Path) -> bool:
     return found.field is not None and not found.beneath and _held(found.field.annotation)[1]
 
 
+def is_required(path: Path) -> bool:
+    """Whether a section cannot be without the key."""
+    found = spot(path)
+    return bool(found and found.field and not found.beneath and found.field.is_required())
+
+
 def takes_text(path: Path) -> bool:
     """Whether a bare number or true there is meant as text: `args: [--port, 8080]`."""
     return len(path) == 4 and path[0] == "servers" and path[2] in ("args", "env")
@@ -95,8 +114,9 @@ def takes_text(path: Path) -> bool:
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.65) -> str | None:
     """The known word that a person most likely meant."""
+    if (same := SYNONYMS.get(word.lower())) in (known := list(known)):
+        return same
     plain = word[:64].lower().replace("-", "_")  # difflib's cost grows with the square
-    known = list(known)
     matches = get_close_matches(plain, known, n=1, cutoff=cutoff)
     longer = [one for one in known if len(one) >= 3 and plain.startswith(one)]  # environment
     return next(iter(matches or longer), None)
@@ -124,8 +144,8 @@ def _homes() -> Mapping[str, str]:
     homes: dict[str, str] = {}
     for key in fields_of(Config):
         held, many = held_by(Config, key)
-        where = f"{key}: {{NAME: …}}" if key == "servers" else f"{key}: [{{…}}]" if many else key
+        where = f"a server under `{key}`" if key == "servers" else f"`{key}`"
         for inner in fields_of(held) if held else ():
-            homes.setdefault(inner, f"`{where}`")
-    homes["timeout"] = homes["longest"] = "a rule under `tools`"
+            homes.setdefault(inner, "a rule under `tools`" if many and key == "tools" else where)
+    homes["longest"] = "a rule under `tools`"  # of the two, the one more likely meant
     return homes
