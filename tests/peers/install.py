@@ -17,7 +17,7 @@ ENVIRONMENTS = {
         "mcp-server-git==2026.10.19",
     ],
     # Dies of any request before `initialize`, as all before 1.9.4 do.
-    "mcp-old": ["mcp==1.6.0"],
+    "mcp-old": ["mcp==1.6.0", "pydantic==2.10.6"],
 }
 NPM = [
     "@modelcontextprotocol/server-everything@2026.8.31",

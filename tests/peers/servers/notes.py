@@ -1,0 +1,47 @@
+"""What the small servers offer, the same for each SDK: they differ in the SDK alone."""
+
+import asyncio
+from typing import Any
+
+
+def offer_notes(server: Any, context: type) -> None:
+    """Register tools, a resource, a template and a prompt by the SDK's own decorators.
+
+    `server` has the decorators tool(), resource() and prompt(), as all of these SDKs' servers do;
+    `context` is the class of the SDK that a tool's parameter has to be annotated with.
+    """
+
+    async def slow(seconds: float, ctx: Any) -> str:
+        """Take some time, with progress."""
+        for tenth in range(10):
+            await ctx.report_progress(tenth, 10)
+            await asyncio.sleep(seconds / 10)
+        return f"It took {seconds} s."
+
+    slow.__annotations__["ctx"] = context
+    server.tool()(slow)
+
+    @server.tool()  # type: ignore[untyped-decorator]
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @server.tool()  # type: ignore[untyped-decorator]
+    def fail() -> str:
+        """Always fail."""
+        raise ValueError("It always fails.")
+
+    @server.resource("notes://today")  # type: ignore[untyped-decorator]
+    def today() -> str:
+        """The note of today."""
+        return "Buy milk."
+
+    @server.resource("notes://{day}/note")  # type: ignore[untyped-decorator]
+    def note(day: str) -> str:
+        """The note of any day."""
+        return f"The note of {day}."
+
+    @server.prompt()  # type: ignore[untyped-decorator]
+    def greet(name: str) -> str:
+        """Greet somebody."""
+        return f"Please greet {name}."
