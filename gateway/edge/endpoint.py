@@ -138,6 +138,7 @@ class Endpoint:
         finally:
             connection_of(request).leaver = None
             for stream in opened:
+                self._entrance.left(headers, principal, stream)
                 stream.end()
                 self._pulse.close(stream)
 

@@ -29,11 +29,14 @@ class Bound:
 
     address: Address
     sockets: tuple[socket.socket, ...]
+    file: tuple[int, int] | None = None
+    """Device and inode of a Unix socket's file."""
 
     def close(self) -> None:
+        """Close the sockets, and remove the file unless it is somebody else's by now."""
         for sock in self.sockets:
             sock.close()
-        if self.address.path is not None:
+        if self.address.path is not None and _file_of(self.address.path) == self.file:
             Path(self.address.path).unlink(missing_ok=True)
 
 
@@ -46,7 +49,8 @@ async def bind(addresses: Sequence[Address], setting: str) -> tuple[Bound, ...]:
     try:
         for address in addresses:
             if address.path is not None:
-                bound.append(Bound(address, (_unix(address.path),)))
+                sock = _unix(address.path)
+                bound.append(Bound(address, (sock,), _file_of(address.path)))
             else:
                 bound.append(await _tcp(address))
     except OSError as error:
@@ -121,6 +125,14 @@ def _unix(path: str) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _remove_stale(path: str) -> None:

@@ -88,8 +88,7 @@ class CallFilter(msgspec.Struct, frozen=True):
 
 
 class Operator(Protocol):
-    """The running gateway, as its operator sees it. Nothing blocks; `metrics` may take long
-    and is called in a thread."""
+    """The running gateway, as its operator sees it. Nothing blocks the loop."""
 
     def servers(self) -> Sequence[ServerReport]: ...
     def tools(self) -> Sequence[ToolReport]: ...
@@ -103,5 +102,5 @@ class Operator(Protocol):
 
     def ready(self) -> Readiness: ...
 
-    def metrics(self, accept: str) -> tuple[bytes, str]:
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics page and its content type, OpenMetrics if `accept` asks for it."""
