@@ -9,7 +9,7 @@ from gateway.catalog.naming import SEPARATOR
 EACH, ALL = 2048, 8192
 """Bytes of one server's text, and of the whole: clients cut what is longer, or charge for it."""
 
-_HEADING = re.compile(r"^(?= {0,3}#)", re.MULTILINE)
+_HEADING = re.compile(r"^( {0,3})(?=#)", re.MULTILINE)
 _RULE = (
     "This gateway joins several servers. The names of a server's tools and prompts begin with "
     "its prefix, which the text below may leave out."
@@ -42,7 +42,7 @@ def joined_instructions(
 
 def _section(server: str, prefix: str, text: str) -> str:
     named = f" (prefix {prefix}{SEPARATOR})" if prefix else ""
-    below = _HEADING.sub("##", text)  # a server cannot begin a section in another's name
+    below = _HEADING.sub(r"\1##", text)  # a server cannot begin a section in another's name
     return f"## {server}{named}\n{below}"
 
 

@@ -14,7 +14,9 @@ METHODS = {
 }
 
 
-def entry(name: str, kind: Kind = Kind.TOOL, *, own: str = "", template: str | None = None) -> Entry:
+def entry(
+    name: str, kind: Kind = Kind.TOOL, *, own: str = "", template: str | None = None
+) -> Entry:
     server, _, rest = name.partition("__")
     return Entry(name, Route(server, kind, own or rest or name), {}, template)
 
@@ -40,6 +42,4 @@ def call(
 
 def unknown(name: str, kind: Kind = Kind.TOOL) -> Call:
     """A call of something nobody offers."""
-    return Call(
-        "call-2", METHODS[kind], kind, name, {}, caller(), Spent(), verdict=NOTHING_KNOWN
-    )
+    return Call("call-2", METHODS[kind], kind, name, {}, caller(), Spent(), verdict=NOTHING_KNOWN)

@@ -56,7 +56,7 @@ def test_progress_starts_the_silence_anew() -> None:
         heard: list[Emitted] = []
         server = talking(lambda step: Progress({"progress": step}), every=9, times=10)
         made = call(verdict=limits(), emit=heard.append)
-        assert await Deadline()(made, server) is DONE  # type: ignore[arg-type]
+        assert await Deadline()(made, server) is DONE
         assert now() - started == pytest.approx(90)
         assert len(heard) == 10  # and it still reaches the caller
 
@@ -82,7 +82,7 @@ def test_log_lines_are_not_progress() -> None:
     async def main() -> None:
         server = talking(lambda step: LogLine("info", {}), every=6, times=5)
         with pytest.raises(DeadlineExceeded, match="timeout of 10s"):
-            await Deadline()(call(verdict=limits()), server)  # type: ignore[arg-type]
+            await Deadline()(call(verdict=limits()), server)
 
     run(main())
 
@@ -92,7 +92,7 @@ def test_endless_progress_ends_at_the_longest_time() -> None:
         started = now()
         server = talking(lambda step: Progress({"progress": step}), every=1, times=100_000)
         with pytest.raises(DeadlineExceeded) as caught:
-            await Deadline()(call(verdict=limits(longest=60)), server)  # type: ignore[arg-type]
+            await Deadline()(call(verdict=limits(longest=60)), server)
         assert now() - started == pytest.approx(60, abs=0.01)
         assert "longest of 60s set at onegate.yaml:28" in caught.value.message
         assert caught.value.data["limit"] == "longest"
@@ -124,10 +124,10 @@ def test_each_of_many_calls_ends_at_its_own_time() -> None:
         deadline, started = Deadline(), now()
         ended: dict[int, float] = {}
 
-        async def one(timeout: int) -> None:
+        async def one(silence: int) -> None:
             with pytest.raises(DeadlineExceeded):
-                await deadline(call(verdict=limits(timeout)), silent_server)
-            ended[timeout] = now() - started
+                await deadline(call(verdict=limits(silence)), silent_server)
+            ended[silence] = now() - started
 
         async with asyncio.TaskGroup() as tasks:
             for timeout in (30, 5, 60, 7, 1):
@@ -185,7 +185,7 @@ def test_the_server_hears_of_the_cancellation_and_other_calls_go_on() -> None:
 
 
 async def _await(deadline: Deadline, server: object) -> Outcome:
-    return await deadline(call(verdict=limits(100)), server)  # type: ignore[arg-type]
+    return await deadline(call(verdict=limits(100)), server)
 
 
 def test_somebody_elses_timeout_passes_as_it_is() -> None:
@@ -204,7 +204,7 @@ def test_somebody_elses_timeout_passes_as_it_is() -> None:
 def test_a_call_cancelled_by_its_client_is_cancelled_and_not_timed_out() -> None:
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(Deadline()(call(verdict=limits()), silent_server))  # type: ignore[arg-type]
+            task = tasks.create_task(Deadline()(call(verdict=limits()), silent_server))
             await asyncio.sleep(1)
             task.cancel()
             await asyncio.wait({task})
@@ -217,7 +217,7 @@ def test_a_client_that_leaves_at_the_very_deadline_cancels() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(Deadline()(call(verdict=limits()), silent_server))  # type: ignore[arg-type]
+            task = tasks.create_task(Deadline()(call(verdict=limits()), silent_server))
             loop.call_later(10, task.cancel)
             await asyncio.wait({task})
         assert task.cancelled()

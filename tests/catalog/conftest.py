@@ -1,0 +1,6 @@
+"""Generated examples may take their time: a busy machine is no failure."""
+
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")

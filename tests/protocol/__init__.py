@@ -1,0 +1,1 @@
+"""Tests of messages, framing and headers: MCP on the wire as values."""
