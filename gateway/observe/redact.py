@@ -103,7 +103,7 @@ class _Redaction:
                 return value if -LARGE < value < LARGE else "[large number]"
             case str():
                 return self.text(value)
-            case Mapping() | Sequence() if depth >= DEPTH or self.left <= 0:
+            case Mapping() | Sequence() if depth >= DEPTH:
                 return f"[{len(value)} members]" if value else value
             case Mapping():
                 return self.members(value, depth)

@@ -74,6 +74,17 @@ def test_the_buckets_are_those_the_semantic_conventions_prescribe() -> None:
     ]  # fmt: skip
 
 
+def test_a_bucket_holds_its_own_bound() -> None:
+    metrics = new_metrics()
+    call(metrics, duration_s=0.02)
+    found = samples(metrics)
+
+    labels = {"mcp_method_name": "tools/call", "gen_ai_tool_name": "dice__roll_dice"}
+    name = "mcp_server_operation_duration_seconds_bucket"
+    assert value(found, name, le="0.01", **labels) == 0
+    assert value(found, name, le="0.02", **labels) == 1
+
+
 def test_waiting_for_a_turn_is_not_the_gateways_overhead() -> None:
     metrics = new_metrics()
     metrics.ended(record(duration_s=5.0, server_s=1.0), "tools/call", 3.9)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.observe.record import encode
@@ -132,6 +132,7 @@ def test_arguments_nobody_can_decode_are_told_by_their_size_alone() -> None:
     assert redact_raw(b'{"a":"\\ud800"}') == "[14 bytes, not readable]"
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -41,14 +41,15 @@ class Disk:
         self.free = threading.Event()
         self.free.set()
         self.tries = 0
+        self.most = 1000
 
     def append(self, lines: Sequence[bytes]) -> int:
         self.tries += 1
         self.free.wait(5)
         if self.error:
             raise self.error
-        self.lines.extend(lines)
-        return len(lines)
+        self.lines.extend(lines[: self.most])
+        return min(self.most, len(lines))
 
     def close(self) -> None:
         self.free.set()
@@ -99,6 +100,16 @@ def test_a_disk_that_is_slow_makes_no_call_wait(new_spool: NewSpool) -> None:
     disk.free.set()
     assert spool.flush(5) is True
     assert len(disk.lines) == 1001
+
+
+def test_a_disk_that_takes_a_few_lines_at_a_time_gets_each_once(new_spool: NewSpool) -> None:
+    disk = Disk()
+    disk.most = 3
+    spool = new_spool(disk)
+    put(spool, *map(str, range(100)))
+
+    assert spool.flush(5) is True
+    assert disk.lines == [encode(record(name=str(n))) for n in range(100)]
 
 
 def test_a_full_disk_loses_nothing_while_memory_has_room(new_spool: NewSpool) -> None:

@@ -1,7 +1,7 @@
 """What others wrote cannot pass for something else on a terminal or in a file."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.observe.visible import visible, visible_lines
@@ -63,12 +63,14 @@ def test_a_traceback_keeps_its_lines_and_nothing_else() -> None:
     assert visible_lines("a\n\tb\x1b[31m\r\u202e") == "a\n\tb\\x1b[31m\\r\\u202e"
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet=st.characters(categories=("Cc", "Cs", "Zl", "Zp")), min_size=1))
 def test_no_control_separator_or_surrogate_ever_gets_through(text: str) -> None:
     assert visible(text).isascii()
     assert visible(text).isprintable()
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_the_result_is_one_line_that_can_be_encoded(text: str) -> None:
     shown = visible(text)
