@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 Message = dict[str, Any]
 WAIT_S = 60
-LASTING_S = 30
+LASTING_S = 600
 
 
 class Client(Protocol):

@@ -59,6 +59,7 @@ class Mcp1:
         request_id = self._session._request_id
         async with asyncio.TaskGroup() as tasks:
             calling = tasks.create_task(self._session.call_tool(name, arguments))
+            await asyncio.sleep(0)  # it takes that number before anybody else asks for something
             await started()
             params = types.CancelledNotificationParams(requestId=request_id)
             cancelled = types.CancelledNotification(params=params)

@@ -77,7 +77,7 @@ await text("test_toggle_tool");
 seen.told = true;
 
 const stop = new AbortController();
-const lasting = codeOf(call("test_lasting", { seconds: 30 }, { signal: stop.signal }));
+const lasting = codeOf(call("test_lasting", { seconds: 600 }, { signal: stop.signal }));
 await until(async () => (await text("test_count_lasting")) === "1");
 stop.abort("enough");
 await lasting;
