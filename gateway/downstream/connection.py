@@ -11,6 +11,7 @@ from gateway.calls.notices import Notice
 from gateway.downstream.environment import Launch
 from gateway.downstream.link import Link
 from gateway.downstream.transports.stdio import Departure, StdioTransport
+from gateway.downstream.warden import Warden
 from gateway.eras.negotiate import may_take_an_older_one, offers, outbound
 from gateway.eras.sides import Greeting, Outbound
 from gateway.protocol.errors import GatewayError, ServerFailure
@@ -57,6 +58,8 @@ class Opener:
     """What servers say that concerns everyone; under the server's own names."""
     retire: Callable[[Process], None]
     """Stop a process that is of no use, without waiting for it."""
+    warden: Warden | None = None
+    """Sees to its processes if the gateway is killed outright."""
 
     async def open(self, era: Era, remembered: str | None = None) -> Connection:
         """Start a process and open the conversation.
@@ -77,7 +80,7 @@ class Opener:
     async def _open(self, era: Era, proposal: Revision) -> Connection:
         told: list[Notification] = []  # before there is a connection to hear them
         link = Link(self.launch.server, _nobody, told.append, _nobody)
-        process = await StdioTransport.start(self.launch, link)
+        process = await StdioTransport.start(self.launch, link, self.warden)
         link.pipe = process
         speaker = outbound(era, link, self.us, proposal)
         link.on_asked = speaker.asked

@@ -5,7 +5,6 @@ and whoever waits for an answer that cannot be had is told so at once.
 """
 
 import asyncio
-import re
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from gateway.protocol.errors import (
     ServerUnavailable,
 )
 from gateway.protocol.exchange import Exchange
+from gateway.protocol.framing import answered_id
 from gateway.protocol.jsonrpc import (
     Failure,
     Fields,
@@ -41,9 +41,6 @@ from gateway.protocol.jsonrpc import (
 from gateway.protocol.meta import PROGRESS_TOKEN
 
 log = structlog.get_logger()
-
-ID_IN_HEAD = re.compile(rb'"id"\s*:\s*"?(\d{1,18})')
-"""Finds whose answer an oversized line was; servers write the id before the result."""
 
 NOISE_SHOWN = 5
 """How many stray lines of one process are logged; the rest are only counted."""
@@ -137,9 +134,9 @@ class Link:
         else:
             self._receive(message, len(line))
 
-    def oversized(self, size: int, head: bytes) -> None:
-        found = ID_IN_HEAD.search(head)
-        opened = self.exchange.settle(int(found[1])) if found else self._only()
+    def oversized(self, size: int, head: bytes, tail: bytes) -> None:
+        id_ = answered_id(head, tail)
+        opened = self._only() if id_ is None else self.exchange.settle(id_)
         log.warning("line.dropped", server=self.server, bytes=size, known=opened is not None)
         if opened is not None:
             text = f"The answer of {self.server} is too long ({size} bytes; see limits.line)"
