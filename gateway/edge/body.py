@@ -10,6 +10,10 @@ from gateway.edge.refusals import Refused
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class ClientGone(ConnectionError):
+    """The client went away in the middle of its request; aiohttp drops the connection."""
+
+
 def body_at_hand(request: web.BaseRequest, most_bytes: int) -> bytes | None:
     """The body, if all of it came with the head; None if it has to be waited for."""
     if not request.content.is_eof():
@@ -26,8 +30,10 @@ def body_at_hand(request: web.BaseRequest, most_bytes: int) -> bytes | None:
 async def read_body(request: web.BaseRequest, most_bytes: int, within_s: float) -> bytes:
     """The body, as it arrives; stops reading at the bound, declared or not.
 
-    Raises `Refused`: 413, 408 (too slow) or 400; OSError if the client goes away meanwhile.
+    Raises `Refused`: 413, 408 (too slow) or 400; `ClientGone`.
     """
+    if request.transport is None:
+        raise ClientGone
     declared = request.content_length
     if declared is not None and declared > most_bytes:
         raise _too_large(most_bytes)
@@ -45,6 +51,8 @@ async def read_body(request: web.BaseRequest, most_bytes: int, within_s: float) 
         ) from None
     except web.RequestPayloadError as error:
         raise _unreadable(error) from None
+    except OSError as error:
+        raise ClientGone from error
 
 
 async def _read(request: web.BaseRequest, most_bytes: int) -> bytes:

@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from gateway.edge.accepting import Accepts
-from gateway.edge.body import body_at_hand, read_body
+from gateway.edge.body import ClientGone, body_at_hand, read_body
 from gateway.edge.connections import connection_of
 from gateway.edge.guard import METHODS, Guard
 from gateway.edge.pulse import Pulse
@@ -69,9 +69,10 @@ class Endpoint:
                 raise Refused(405, f"Use one of {METHODS}.", headers={"Allow": METHODS})
             return await verb(request, headers, more)
         except Refused as refused:
+            log.debug("request.refused", status=refused.status, reason=refused.message)
             return refused.response(more)
-        except OSError:  # the client went away in the middle of its request
-            raise ConnectionResetError("client gone") from None
+        except ClientGone:
+            raise
         except Exception:  # boundary 1 of 3: a bug must not reach the client, nor end the rest
             log.exception("request.crashed", method=request.method)
             return _response(CRASHED, more)
@@ -168,8 +169,8 @@ async def _contained(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _find(request: web.BaseRequest) -> None:
-    """Raise unless this is the endpoint after all, written with a query."""
-    if request.raw_path.partition("?")[0] not in PATHS:
+    """Raise unless this is the endpoint after all, with a query or as a whole URL."""
+    if request.rel_url.raw_path not in PATHS:
         raise Refused(404, "There is nothing here. The MCP endpoint is at /mcp.")
 
 

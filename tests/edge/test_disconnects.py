@@ -1,22 +1,13 @@
 """A client that goes away. On a real listener: aiohttp's own test server behaves otherwise."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from gateway.eras.sides import Answer, Posted, Reply
+from tests.edge.conftest import OnLoop
 from tests.edge.serving import OK, FakeEntrance, asked, connected, progress, serving
 from tests.kit.waiting import eventually_async, run
-
-uvloop = pytest.importorskip("uvloop")
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def on_loop(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Both loops: they tell a protocol of a lost connection each in their own way."""
-    return run if request.param == "asyncio" else uvloop.run  # type: ignore[no-any-return]
 
 
 class Working:
@@ -45,7 +36,7 @@ class Working:
 
 @pytest.mark.parametrize("says", [0, 1], ids=["silent", "streaming"])
 def test_a_call_that_ends_with_its_client_is_cancelled_when_that_goes_away(
-    on_loop: Callable[[Coroutine[Any, Any, None]], None], says: int
+    on_loop: OnLoop, says: int
 ) -> None:
     """2026-07-28 transports: closing the response stream cancels, before any head too."""
 
@@ -65,7 +56,7 @@ def test_a_call_that_ends_with_its_client_is_cancelled_when_that_goes_away(
 
 @pytest.mark.parametrize("says", [0, 1], ids=["silent", "streaming"])
 def test_a_call_that_did_not_ask_for_it_goes_on_without_its_client(
-    on_loop: Callable[[Coroutine[Any, Any, None]], None], says: int
+    on_loop: OnLoop, says: int
 ) -> None:
     """Up to 2025-11-25 a lost connection is no cancellation."""
 

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from gateway.config.units import Address
 from gateway.edge.sockets import CannotListen, bind
 from gateway.eras.sides import Answer, Posted, Reply
+from tests.edge.conftest import OnLoop
 from tests.edge.serving import OK, FakeEntrance, asked, connected, events, progress, serving
 from tests.kit.waiting import eventually_async, run
 
@@ -86,7 +87,9 @@ def test_what_cannot_be_bound_says_why(address: Address, reason: str) -> None:
     run(main())
 
 
-def test_a_unix_socket_serves_its_owner_alone_and_is_gone_afterwards(tmp_path: Path) -> None:
+def test_a_unix_socket_serves_its_owner_alone_and_is_gone_afterwards(
+    on_loop: OnLoop, tmp_path: Path
+) -> None:
     path = tmp_path / "gate.sock"
 
     async def main() -> None:
@@ -102,7 +105,7 @@ def test_a_unix_socket_serves_its_owner_alone_and_is_gone_afterwards(tmp_path: P
                 assert answer.status == 200
         assert not path.exists()
 
-    run(main())
+    on_loop(main())
 
 
 def test_a_socket_file_nobody_listens_on_is_replaced(tmp_path: Path) -> None:
@@ -185,7 +188,7 @@ def test_draining_lets_what_can_finish_finish() -> None:
     run(main())
 
 
-def test_draining_closes_idle_connections_and_held_streams_at_once() -> None:
+def test_draining_closes_idle_connections_and_held_streams_at_once(on_loop: OnLoop) -> None:
     async def main() -> None:
         async with (
             serving(FakeEntrance()) as served,
@@ -201,7 +204,7 @@ def test_draining_closes_idle_connections_and_held_streams_at_once() -> None:
             assert await idle.wait_closed_by_server() == b""
             assert (await holding.wait_closed_by_server()).endswith(b"0\r\n\r\n")
 
-    run(main())
+    on_loop(main())
 
 
 @pytest.mark.parametrize("says", [0, 1], ids=["silent", "streaming"])
@@ -244,7 +247,7 @@ def test_a_call_whose_client_has_gone_does_not_hold_up_the_end() -> None:
     run(main())
 
 
-def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
+def test_a_reader_that_does_not_read_does_not_hold_up_the_end(on_loop: OnLoop) -> None:
     async def main() -> None:
         async def work(posted: Posted, reply: Reply) -> Answer:
             reply.push(progress(1))
@@ -258,7 +261,7 @@ def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
                 await served.listener.drain(0.1)
             assert served.listener.connections == 0
 
-    run(main())
+    on_loop(main())
 
 
 def test_dead_peers_are_noticed_by_the_kernel() -> None:

@@ -78,11 +78,9 @@ class AdminPages:
             return await self._page(request, headers)(request)
         except Refused as refused:
             return refused.response({})
-        except OSError:  # the client went away in the middle of its request
-            raise ConnectionResetError("client gone") from None
 
     def _page(self, request: web.BaseRequest, headers: Headers) -> Page:
-        path = request.raw_path.partition("?")[0]
+        path = request.rel_url.raw_path
         page = self._open.get(path)
         if page is None:
             page = self._closed.get(path)
