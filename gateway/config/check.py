@@ -77,7 +77,7 @@ def _shared_prefixes(config: Config) -> Iterator[Finding]:
             sharing[prefix_of(name, server)].append(name)
     for first, *others in sharing.values():
         for name in others:
-            said = f"the same prefix as `{first}`: tools of the same name will clash"
+            said = f"the same prefix as `{first}`: their tools may clash"
             given = config.servers[name].prefix is not None
             yield _doubt(("servers", name, "prefix") if given else ("servers", name), said)
 
@@ -98,7 +98,7 @@ def _idle_rules(config: Config) -> Iterator[Finding]:
             yield _doubt(("tools", at, "match"), said)
         elif shadows := _shadows(config.tools[:at], rule, given):
             earlier = " and ".join(f"tools[{one}]" for one in shadows)
-            said = f"can never matter: {earlier} gives all of this first, to all that this matches"
+            said = f"can never matter: all it gives is given before, by {earlier}"
             yield _doubt(("tools", at), said)
 
 

@@ -12,25 +12,28 @@ from typing import Literal
 
 from gateway.config.document import Document, Node, Path, Span
 from gateway.config.model import Auth, Config, Limits, Names, StdioServer, Token, ToolRule
-from gateway.config.shape import fields_of, is_open
+from gateway.config.shape import fields_of, is_open, is_open_key
 
 WIDEST = 100
 """Characters of a quoted line; longer ones are shown around the place."""
 
+SHORT = 6
+"""Characters of a value that is shown though there is a space in it, such as `30 s`."""
+
 MOST_SHOWN = 50
 """A thousand servers with one mistake each are one mistake."""
 
+Shown = Literal["all", "word", "none"]
+
 _MASK = "***"
+_GAP = re.compile(r"\s+")
 _DEFAULT_IN_REFERENCE = re.compile(r"(?<=:-)[^}]+(?=\})")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*).*$")
-_WORD = re.compile(
-    r"""(?P<text>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s{}\[\],"']+?)(?P<colon>\s*:(?=[\s"{\[]|$))"""
-    r"""|(?P<word>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s{}\[\],"']+)"""
-)
-"""A key with its colon, or a word that is none."""
+_WORD = re.compile(r"""[^\s{}\[\],"':]+(?::[^\s{}\[\],"':]+)*|[^\s{}\[\],"']""")
+"""Words of a line as they could mean something: brackets, commas, quotes, colons set apart."""
 
-_NO_SECRET = {"true", "false", "null", "-", "---", ":", "?"}
+_NO_SECRET = {"true", "false", "null", "-", "---", ":", "?", "$"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,14 @@ def render(complaints: Sequence[Complaint]) -> str:
     return "\n".join(shown)
 
 
+def veiled(path: Path) -> Path:
+    """The path with every key that may not be shown hidden."""
+    return tuple(
+        step if isinstance(step, int) or is_open_key(path[: at + 1]) else _MASK
+        for at, step in enumerate(path)
+    )
+
+
 def spelt(path: Path) -> str:
     """A path as people write it: `tools[0].timeout`."""
     text = ""
@@ -103,11 +114,11 @@ class Quotes:
         self._document = document
 
     @cached_property
-    def _scalars(self) -> Mapping[int, list[tuple[Span, bool]]]:
-        """By line, the scalars that start on it, and whether each may be shown."""
-        found: dict[int, list[tuple[Span, bool]]] = {}
-        for path, node in _scalars(self._document.root, ()):
-            found.setdefault(node.span.line, []).append((node.span, is_open(path)))
+    def _texts_by_line(self) -> Mapping[int, list[tuple[Span, Shown]]]:
+        """By line, the keys and scalars that start on it, and what of each may be shown."""
+        found: dict[int, list[tuple[Span, Shown]]] = {}
+        for span, shown in _texts(self._document.root, ()):
+            found.setdefault(span.line, []).append((span, shown))
         return found
 
     def quote(self, span: Span) -> str:
@@ -115,8 +126,8 @@ class Quotes:
         if not 0 < span.line <= len(self._document.lines):
             return ""
         line = self._document.lines[span.line - 1]
-        held = sorted(self._scalars.get(span.line, []), key=lambda one: one[0].column)
-        hidden = [_on_line(one, len(line)) for one, shown in held if not shown]
+        held = sorted(self._texts_by_line.get(span.line, []), key=lambda one: one[0].column)
+        hidden = [_hidden(line, *_on_line(one, len(line)), shown) for one, shown in held]
         hidden += [found.span() for found in _DEFAULT_IN_REFERENCE.finditer(line)]
         comment = _COMMENT.search(line, _on_line(held[-1][0], len(line))[1] if held else 0)
         if comment:
@@ -125,24 +136,21 @@ class Quotes:
 
 
 def quote_unread(lines: Sequence[str], span: Span) -> str:
-    """The same for a text that could not be read: only keys and words of our own are shown."""
+    """The same for a text that could not be read: only brackets and our own words are shown.
+
+    Where a key ends and a secret begins cannot be told there; `TOKEN sk-1: ` is one slip.
+    """
     if not 0 < span.line <= len(lines):
         return ""
     line = lines[span.line - 1]
     comment = _COMMENT.search(line)
     line = line[: comment.start()] if comment else line
-    hidden = [
-        found.span("word")
-        for found in _WORD.finditer(line)
-        if found["word"] and not _is_ours(found["word"])
-    ]
-    return _drawn(line, span, hidden)
+    strange = (found.span() for found in _WORD.finditer(line) if not _is_ours(found[0]))
+    return _drawn(line, span, strange)
 
 
 def _is_ours(word: str) -> bool:
-    """Whether a word is one of our keys, so that `command npx` stays recognisable. Exactly:
-    what merely looks like one could be anything."""
-    return word in _NO_SECRET or word.strip("\"':") in _vocabulary()
+    return word in _NO_SECRET or word in _vocabulary()
 
 
 @cache
@@ -151,16 +159,28 @@ def _vocabulary() -> frozenset[str]:
     return frozenset({"mcpServers", *(key for one in sections for key in fields_of(one))})
 
 
-def _scalars(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+def _texts(node: Node, path: Path) -> Iterator[tuple[Span, Shown]]:
     if isinstance(node.value, dict):
         for key, entry in node.value.items():
             known = "servers" if key == "mcpServers" and not path else key
-            yield from _scalars(entry.node, (*path, known))
+            yield entry.key, "all" if is_open_key((*path, known)) else "none"
+            yield from _texts(entry.node, (*path, known))
     elif isinstance(node.value, list):
         for index, child in enumerate(node.value):
-            yield from _scalars(child, (*path, index))
+            yield from _texts(child, (*path, index))
     else:
-        yield path, node
+        yield node.span, "word" if is_open(path) else "none"
+
+
+def _hidden(line: str, start: int, end: int, shown: Shown) -> tuple[int, int]:
+    """What to hide of a key or scalar: all, nothing, or what follows its first word.
+
+    A whole command line in `command` is a common slip, and it may hold a token.
+    """
+    if shown == "none":
+        return start, end
+    gap = _GAP.search(line, start, end) if shown == "word" and end - start > SHORT else None
+    return (gap.end() if gap else end), end
 
 
 def _on_line(span: Span, length: int) -> tuple[int, int]:
@@ -172,7 +192,7 @@ def _drawn(line: str, span: Span, hidden: Iterable[tuple[int, int]]) -> str:
     start, end = _on_line(span, len(line))
     shown, caret, at = "", None, 0
     for low, high in sorted(hidden):
-        if low < at or low >= len(line):
+        if low < at or low >= min(high, len(line)):
             continue
         if caret is None and start < high:
             caret = len(shown) + min(start, low) - at

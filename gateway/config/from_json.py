@@ -102,7 +102,7 @@ class _Reading:
             child = self._value(depth + 1)
             if key in node.value:
                 first = node.value[key].key.line
-                self.flaws.append(Flaw(span, f"`{key}` is given twice, first on line {first}"))
+                self.flaws.append(Flaw(span, f"this key is given twice, first on line {first}"))
             else:
                 node.value[key] = Entry(span, child)
                 grown(node, child)

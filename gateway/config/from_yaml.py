@@ -61,6 +61,7 @@ _PLAINER = {
     "mapping values are not allowed in this context": (
         "a `:` cannot be here; is the line above complete, or should this be quoted?"
     ),
+    "did not find expected node content": "expected a value, and there is none",
     "exceeded maximum nesting depth": "nested too deep",
     "did not find expected <document start>": "expected nothing more here",
 }
@@ -96,8 +97,11 @@ def _events(text: str) -> Iterator[Event]:
         mark = error.problem_mark
         if problem == "found unexpected end of stream" or mark is None:
             mark = error.context_mark or mark
+        lines = _BREAK.split(text)
         line, column = (mark.line, mark.column) if mark else (0, 0)
-        said = _said(problem, _BREAK.split(text)[line], column)
+        if line >= len(lines):  # libyaml counts the end as a line of its own
+            line, column = len(lines) - 1, len(lines[-1])
+        said = _said(problem, lines[line], column)
         raise Unreadable(Flaw(Span(line + 1, column + 1, line + 1, column + 2), said)) from None
     except yaml.YAMLError:
         span = Span(1, 1, 1, 2)
@@ -208,7 +212,7 @@ class _Reading:
             self._merge_later(top, node)
         elif key in held:
             first = held[key].key.line
-            self.flaws.append(Flaw(span, f"`{key}` is given twice, first on line {first}"))
+            self.flaws.append(Flaw(span, f"this key is given twice, first on line {first}"))
         else:
             held[key] = Entry(span, node)
             grown(top.node, node)

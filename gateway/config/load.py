@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.config.check import Which, doubts
 from gateway.config.clients import adapt
-from gateway.config.complaints import Complaint, ConfigError, Finding, Quotes
+from gateway.config.complaints import Complaint, ConfigError, Finding, Quotes, veiled
 from gateway.config.document import Document, Flaw, Marks
 from gateway.config.interpolate import Substitution
 from gateway.config.judge import judge
@@ -46,7 +46,7 @@ class Places:
         return Complaint(
             file=self.shown,
             problem=finding.problem,
-            path=self.marks.as_written(finding.path),
+            path=self.marks.as_written(veiled(finding.path)),
             line=span.line if span else None,
             column=span.column if span else None,
             excerpt=self.quotes.quote(span) if span else "",

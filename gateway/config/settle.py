@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.config.complaints import Finding
 from gateway.config.document import Node, Path
 from gateway.config.interpolate import Substitution, Unresolved
-from gateway.config.shape import is_required, may_be_empty, takes_text
+from gateway.config.shape import is_known, is_required, may_be_empty, takes_text
 from gateway.config.units import Substituted
 
 
@@ -40,7 +40,7 @@ class Settling:
                 return self.mapping(node, path)
             case list():
                 return [self.value(child, (*path, at)) for at, child in enumerate(node.value)]
-            case None:
+            case None if is_known(path):
                 hint = '; write "" for an empty text' if takes_text(path) else "; leave it out"
                 return self._fail(path, "has no value" + ("" if is_required(path) else hint))
             case str(text):
@@ -54,6 +54,8 @@ class Settling:
         try:
             return self.substitution.apply(text)
         except Unresolved as unresolved:
+            if not is_known(path):
+                return text  # the model will refuse what is around it
             return self._fail(path, str(unresolved))
 
     def _fail(self, path: Path, problem: str) -> object:

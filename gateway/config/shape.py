@@ -3,6 +3,7 @@
 Paths are those of errors: `("servers", "time", "env", "TOKEN")`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,6 +28,9 @@ SYNONYMS = {
     "working_directory": "cwd",
 }
 """What other programs call our keys, where it is not spelt alike."""
+
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,33 @@ def spot(path: Path) -> Spot | None:
 def is_open(path: Path) -> bool:
     """Whether an error may quote the text there: known, and not marked as a secret."""
     found = spot(path)
-    if found is None or found.field is None or not found.field.repr:
+    # Known: a list where a text belongs may hold anything.
+    return found is not None and found.field is not None and found.field.repr and is_known(path)
+
+
+def is_open_key(path: Path) -> bool:
+    """Whether an error may quote the last key of a path: in a section, a server, a variable.
+
+    Variables only where they look the part: `env: {hunter2}` has a password for a key.
+    """
+    found = spot(path[:-1])
+    if found is None or found.field is None:
+        return found is not None
+    if found.beneath or not _is_mapping(found.field.annotation):
         return False
-    return found.beneath <= _held(found.field.annotation)[1]  # a list where a text belongs
+    return found.field.repr or _VARIABLE.fullmatch(str(path[-1])) is not None
+
+
+def _is_mapping(annotation: Any) -> bool:
+    return get_origin(annotation) is Mapping or any(map(_is_mapping, get_args(annotation)))
+
+
+def is_known(path: Path) -> bool:
+    """Whether the model has a place there; beyond it, it will refuse the whole."""
+    found = spot(path)
+    if found is None or found.field is None:
+        return found is not None
+    return found.beneath <= _held(found.field.annotation)[1]
 
 
 def may_be_empty(path: Path) -> bool:
