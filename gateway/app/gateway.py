@@ -35,6 +35,7 @@ from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
 from gateway.downstream.server import Downstream
+from gateway.downstream.warden import Warden
 from gateway.edge.admin.pages import AdminPages
 from gateway.edge.endpoint import Endpoint
 from gateway.edge.guard import Guard, own_names
@@ -54,7 +55,7 @@ from gateway.observe.metrics import Metrics
 from gateway.observe.sinks import LogSink, RecordSink, Ring, Spool
 from gateway.observe.targets import FileTarget
 from gateway.policy.authorize import authorize
-from gateway.policy.deadline import deadline
+from gateway.policy.deadline import Deadline
 from gateway.policy.rules import Rules
 from gateway.policy.throttle import Throttle
 
@@ -79,6 +80,7 @@ class Gateway:
     sessions: Sessions
     operator: Reports
     metrics: Metrics
+    warden: Warden
     tasks: TaskGroup
     spools: tuple[Spool, ...] = ()
     listening: tuple[Address, ...] = ()
@@ -139,6 +141,7 @@ class Gateway:
             await self._admin_listener.drain(0.0)
         for task in self._beside:
             task.cancel()
+        self.warden.close()
 
     def run_beside(self) -> None:
         """What goes on as long as the gateway does."""
@@ -193,7 +196,7 @@ def compose(
     }
     prefixes = {n: n if s.prefix is None else s.prefix for n, s in config.servers.items()}
     shelf, board = Shelf(prefixes, config.names.longest), Board()
-    rules = Rules(config.tools, config.default_decision, config.servers, loaded.where)
+    rules = Rules(config.tools, config.default_decision, config.servers, partial(_where, loaded))
     fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0)
     watching = Watching(fleet.watch, lambda awaitable: tasks.create_task(_awaited(awaitable)))
 
@@ -204,7 +207,7 @@ def compose(
     sinks: list[RecordSink] = [*spools, *([LogSink()] if config.calls.stderr else [])]
     ledger = Ledger(sinks, ring, metrics)
 
-    throttle = Throttle(rules.turns, clock)
+    throttle, deadline = Throttle(rules.turns.get, clock), Deadline()
     end = Forward(fleet.servers, clock)
     resolve = Resolve(lambda: shelf.current, rules.verdict)
     audit = Audit(ledger, clock, time.time, config.calls.arguments == "redacted")
@@ -232,14 +235,21 @@ def compose(
     entrance = Entrance(legacy, ModernInbound(middle))
     reports = Reports(config, fleet, shelf, rules, sessions, ring, spools, metrics, handle, middle)
 
-    memory = Memory(state_folder(environ))
+    memory, warden = Memory(state_folder(environ)), Warden()
     for name, section in wanted.items():
         launch = Launch.of(name, section, environ, config.limits.line_bytes)
         fleet.add(
             Downstream(
                 name,
                 section,
-                Opener(launch, us, section.start_timeout_s, partial(fleet.heard, name), fleet.retire),
+                Opener(
+                    launch,
+                    us,
+                    section.start_timeout_s,
+                    partial(fleet.heard, name),
+                    fleet.retire,
+                    warden,
+                ),
                 digest([*launch.argv, str(launch.cwd), *sorted(section.env)]),
                 memory,
                 tasks,
@@ -249,7 +259,16 @@ def compose(
             )
         )
     return Gateway(
-        loaded, fleet, entrance, middle, sessions, reports, metrics, tasks, tuple(spools)
+        loaded,
+        fleet,
+        entrance,
+        middle,
+        sessions,
+        reports,
+        metrics,
+        warden,
+        tasks,
+        tuple(spools),
     )
 
 
@@ -263,9 +282,7 @@ def state_folder(environ: Mapping[str, str]) -> Path | None:
     return Path(home) / ".local" / "state" / "onegate" if home else None
 
 
-def _published(
-    fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]
-) -> None:
+def _published(fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]) -> None:
     fleet.published(server, kinds)
     own = (e.route.name for e in fleet.shelf.current.of(Kind.TOOL) if e.route.server == server.name)
     metrics.listed(server.name, own)
@@ -286,6 +303,12 @@ def _spools(config: Config) -> list[Spool]:
     if config.calls.path is None:
         return []
     return [Spool(FileTarget(config.calls.path), str(config.calls.path), time.monotonic)]
+
+
+def _where(loaded: Loaded, path: tuple[str | int, ...]) -> str:
+    """FILE:LINE of a setting, for whoever wonders where a limit comes from."""
+    line = loaded.marks.line_of(path)
+    return "default" if line is None else f"{loaded.file.name}:{line}"
 
 
 def _tokens(config: Config) -> Tokens | None:

@@ -166,5 +166,3 @@ def _command(section: StdioServer, secrets: Sequence[str]) -> tuple[str, ...]:
         if secret:
             words = [word.replace(secret, "***") for word in words]
     return tuple(words)
-
-

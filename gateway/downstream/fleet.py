@@ -44,13 +44,14 @@ class Fleet:
         """Start them all at once; what is remembered of them is on offer from now on."""
         self._restock()
         for server in self.servers.values():
-            self.tasks.create_task(server.run())
+            server.start()
 
     async def stop(self) -> None:
         """Stop them all at once. Bounded by the longest ladder among them."""
         async with asyncio.TaskGroup() as stopping:
             for server in self.servers.values():
                 stopping.create_task(server.stop())
+        async with asyncio.TaskGroup() as stopping:  # among them what was just starting
             for process in tuple(self._retiring):
                 stopping.create_task(process.stop(self.stop_grace_s))
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.downstream.connection import Connection
+from gateway.downstream.connection import Connection, Process
 from gateway.protocol.errors import ServerUnavailable
 
 WORTH_WAITING_S = 5.0
@@ -37,7 +37,10 @@ class Lane:
     open: Callable[[], Awaitable[Connection]]
     ready: Callable[[Connection], Awaitable[None]]
     """What has to be done before calls may come: read the lists."""
+    retire: Callable[[Process], None]
+    """Stop a process that never became the lane's connection."""
     clock: Callable[[], float]
+    stop_grace_s: float = 5.0
     phase: Phase = Phase.STARTING
     connection: Connection | None = None
     """There if and only if the phase is READY."""
@@ -49,7 +52,6 @@ class Lane:
     """By reason: `exit`, `signal`, `start`."""
     next_start: float = 0.0
     since: float = 0.0
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
     kicked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to cut a wait short."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)

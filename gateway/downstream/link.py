@@ -136,11 +136,14 @@ class Link:
 
     def oversized(self, size: int, head: bytes, tail: bytes) -> None:
         id_ = answered_id(head, tail)
-        opened = self._only() if id_ is None else self.exchange.settle(id_)
+        if id_ is not None:
+            opened = self.exchange.settle(id_)
+        else:  # whose answer it was cannot be told, unless only one is waited for
+            opened = None if b'"method"' in head else self._only()
         log.warning("line.dropped", server=self.server, bytes=size, known=opened is not None)
         if opened is not None:
             text = f"The answer of {self.server} is too long ({size} bytes; see limits.line)"
-            _fail(opened, BadAnswer(text, data={"kind": "too_long", "bytes": size}))
+            _fail(opened, BadAnswer(text, data={"bytes": size}))
 
     def closed(self, cause: Departure) -> None:
         self.departure = cause

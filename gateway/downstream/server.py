@@ -7,7 +7,7 @@ client's own; the process for its second era starts with the first call that nee
 import asyncio
 from asyncio import TaskGroup
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
@@ -17,7 +17,9 @@ from gateway.calls.call import Call, Outcome
 from gateway.calls.notices import ListChanged, Notice
 from gateway.catalog.entries import Kind, Listing
 from gateway.config.model import StdioServer
+from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
+from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.supervise import keep_running
@@ -54,11 +56,13 @@ class Downstream:
     """A connection has just become ready: subscribe again, set levels again."""
     listing: Listing = field(init=False)
     eras: tuple[Era, ...] = field(init=False)
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
     in_flight: int = 0
     main: Lane = field(init=False)
     second: Lane | None = None
     _known: Remembered | None = None
-    _found: dict[Era, Connection] = field(default_factory=dict)
+    _supervisors: list["asyncio.Task[None]"] = field(default_factory=list)
+    _failure: Exception | None = None
     _changed: set[Kind] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -67,7 +71,7 @@ class Downstream:
         self.listing = self._known.listing(self.name) if self._known else Listing(self.name)
         if not self.eras and self._known:
             self.eras = tuple(Era(name) for name in self._known.eras)
-        self.main = Lane(self.name, self._open_main, self._read_lists, self.clock)
+        self.main = self._new_lane(self._open_main, self._read_lists)
 
     @property
     def connections(self) -> list[Connection]:
@@ -83,9 +87,12 @@ class Downstream:
     def is_ready(self) -> bool:
         return self.main.phase is Phase.READY
 
-    async def run(self) -> None:
+    def start(self) -> None:
         """Keep the server running until `stop`."""
-        await keep_running(self.main)
+        self._supervise(self.main)
+
+    def _supervise(self, lane: Lane) -> None:
+        self._supervisors.append(self.tasks.create_task(keep_running(lane, self.policy)))
 
     async def call(self, call: Call) -> Outcome:
         self.in_flight += 1
@@ -100,12 +107,15 @@ class Downstream:
 
     async def stop(self) -> None:
         """End every process of it. Bounded by the ladder of `stopping`."""
+        for supervisor in self._supervisors:
+            supervisor.cancel()
+        if self._supervisors:
+            await asyncio.wait(self._supervisors)
         for lane in filter(None, (self.main, self.second)):
-            lane.stopping.set()
-            lane.kicked.set()
-            if lane.connection is not None:
-                await lane.connection.process.stop(self.section.stop_grace_s)
+            connection = lane.connection
             lane.become(Phase.STOPPED, reason="the gateway is stopping")
+            if connection is not None:
+                await connection.process.stop(self.section.stop_grace_s)
 
     def heard(self, connection: Connection, notice: Notice) -> None:
         """The server says that a list has changed. Read soon, and once for a burst."""
@@ -121,9 +131,17 @@ class Downstream:
         if len(self.eras) < 2 or era is self.eras[0] or era not in self.eras:
             return self.main
         if self.second is None:
-            self.second = Lane(self.name, self._open_second, self._connected, self.clock)
-            self.tasks.create_task(keep_running(self.second))
+            self.second = self._new_lane(self._open_second, self._connected)
+            self._supervise(self.second)
         return self.second
+
+    def _new_lane(
+        self,
+        open_: Callable[[], Awaitable[Connection]],
+        ready: Callable[[Connection], Awaitable[None]],
+    ) -> Lane:
+        grace_s = self.section.stop_grace_s
+        return Lane(self.name, open_, ready, self.opener.retire, self.clock, grace_s)
 
     async def _wait_connection(self, era: Era) -> Connection:
         if not self.eras:
@@ -133,25 +151,25 @@ class Downstream:
     async def _open_main(self) -> Connection:
         if self.eras:
             try:
-                return await self.opener.open(self.eras[0], self._known.offer if self._known else None)
+                return await self.opener.open(
+                    self.eras[0], self._known.offer if self._known else None
+                )
             except GatewayError:
                 if self.section.protocol == "auto":
                     self.eras = ()  # what was remembered may no longer hold: find out again
                 raise
         found = await try_both(self._attempt, self.clock)
         if not found:
-            raise self._failure
+            raise self._failure or GatewayError("did not start")
         self.eras = tuple(found)
         for era in self.eras[1:]:
             self.opener.retire(found[era].process)  # started again when somebody needs it
         return found[self.eras[0]]
 
-    _failure: GatewayError = field(default_factory=lambda: GatewayError("did not start"))
-
     async def _attempt(self, era: Era) -> Connection | None:
         try:
             return await self.opener.open(era)
-        except GatewayError as error:
+        except (CannotStart, GatewayError) as error:
             log.debug("era.refused", server=self.name, era=era.value, why=error.message)
             self._failure = error
             return None

@@ -94,6 +94,9 @@ class Entrance(Protocol):
     ) -> Answer | Stream:
         """A stream to be kept open until it ends, or the refusal."""
 
+    def left(self, headers: Headers, principal: str | None, stream: Stream) -> None:
+        """A stream that `get` gave out has ended."""
+
     async def delete(self, headers: Headers, principal: str | None) -> Answer: ...
 
 

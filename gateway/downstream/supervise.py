@@ -1,0 +1,103 @@
+"""Keep one lane of a server running: start, watch, wait, start again."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.downstream.backoff import Exits, RestartPolicy
+from gateway.downstream.connection import Connection
+from gateway.downstream.environment import CannotStart
+from gateway.downstream.lane import Lane, Phase
+from gateway.protocol.errors import GatewayError
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one run ended. `kind` is the metric's word: `exit`, `signal`, `start`, `crashed`."""
+
+    reason: str
+    kind: str
+    permanent: bool = False
+    ready_for_s: float = 0.0
+
+
+async def keep_running(
+    lane: Lane, policy: RestartPolicy, chance: Callable[[], float] = random.random
+) -> None:
+    """Run, wait, run again, until cancelled. What is left running then is the canceller's."""
+    exits = Exits()
+    while True:
+        lane.become(Phase.STARTING)
+        ending = await _run_once(lane)
+        now = lane.clock()
+        exits = exits.after(now, policy, ending.ready_for_s, permanent=ending.permanent)
+        retry = exits.retry(policy, chance())
+        lane.restarts[ending.kind] += 1
+        lane.next_start = now + retry.wait_s
+        lane.become(Phase.FAILED if retry.failed else Phase.WAITING, reason=ending.reason)
+        (log.error if retry.failed else log.warning)(
+            "server.failed" if retry.failed else "server.exited",
+            server=lane.server,
+            reason=ending.reason,
+            next_start_s=round(retry.wait_s, 1),
+        )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(retry.wait_s):
+                await lane.kicked.wait()
+        lane.kicked.clear()
+
+
+async def _run_once(lane: Lane) -> Ending:
+    try:
+        connection = await lane.open()
+    except CannotStart as error:
+        return Ending(error.message, "start", permanent=error.permanent)
+    except GatewayError as error:
+        return Ending(_without_name(error.message, lane.server), "start")
+    except Exception:  # boundary 2 of 3: a bug costs this server a start, not the gateway
+        log.exception("start.crashed", server=lane.server)
+        return Ending("the gateway could not handle it; see the log", "crashed")
+    try:
+        return await _serve(lane, connection)
+    except GatewayError as error:
+        return Ending(_without_name(error.message, lane.server), "start")
+    except Exception:  # boundary 2 of 3, once more
+        log.exception("server.crashed", server=lane.server)
+        return Ending("the gateway could not handle it; see the log", "crashed")
+    finally:
+        if lane.connection is None:  # never ready, or gone: nobody else will stop it
+            lane.retire(connection.process)
+
+
+async def _serve(lane: Lane, connection: Connection) -> Ending:
+    """From the handshake to the end. One process of a server at a time: the old one and
+    what it started are gone before the next begins."""
+    await lane.ready(connection)
+    lane.become(Phase.READY, connection)
+    greeting = connection.greeting
+    log.info(
+        "server.started",
+        server=lane.server,
+        pid=connection.process.pid,
+        revision=greeting.revision.name,
+        name=greeting.name,
+        version=greeting.version,
+    )
+    departure = await connection.process.wait_closed()
+    ready_for_s = lane.clock() - lane.since
+    lane.become(Phase.WAITING, reason=departure.reason)  # no new call goes there
+    await connection.process.stop(lane.stop_grace_s)
+    said = "".join(f"\n  {line}" for line in departure.stderr[-5:])
+    reason = departure.reason + (f"; it last wrote:{said}" if said else "")
+    return Ending(reason, "signal" if departure.signal else "exit", ready_for_s=ready_for_s)
+
+
+def _without_name(message: str, server: str) -> str:
+    """What a sentence says of a server, for where its name stands already."""
+    return message.removeprefix(f"The server {server} ").removeprefix("is ")
