@@ -1,0 +1,205 @@
+"""What the commands do that ask a gateway: servers, tools, explain, call, health."""
+
+import difflib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from gateway.cli import results, tables
+from gateway.cli.asking import Admin, NobodyThere
+from gateway.cli.ending import Failed
+from gateway.cli.reach import Reach
+from gateway.cli.screen import Column, Grid, console, count, is_terminal, show, show_json, visible
+from gateway.cli.standing_in import answer
+from gateway.edge.admin.operator import Explanation, ServerReport, ToolReport
+
+if TYPE_CHECKING:
+    from gateway.app.gateway import Gateway
+
+
+def servers(reach: Reach, *, as_json: bool) -> None:
+    async def started(gateway: "Gateway") -> list[ServerReport]:
+        return list(gateway.operator.servers())
+
+    reports = answer(reach, Admin.servers, started)
+    if as_json:
+        show_json({"servers": msgspec.to_builtins(reports)})
+        return
+    show(tables.servers(reports, whole=not is_terminal()))
+    if is_terminal():
+        show_troubles(reports)
+
+
+def show_troubles(reports: Sequence[ServerReport]) -> None:
+    """Why servers are not well, a paragraph each: reasons are long."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    on = console()
+    for name, why in tables.troubles(reports):
+        on.print(
+            Padding(Text.assemble((f"{name}: ", "bold red"), results.harmless(why)), (1, 0, 0, 0))
+        )
+
+
+def tools(reach: Reach, *, as_json: bool) -> None:
+    reports = answer(reach, Admin.tools, _started_tools)
+    if as_json:
+        show_json({"tools": msgspec.to_builtins(reports)})
+    elif not reports and is_terminal():
+        click.echo("No tools. `onegate servers` tells how the servers are.")
+    else:
+        show(tables.tools(reports, decided=None if is_terminal() else True))
+
+
+async def _started_tools(gateway: "Gateway") -> list[ToolReport]:
+    return list(gateway.operator.tools())
+
+
+Known = tuple[Explanation | None, list[ToolReport], list[ServerReport]]
+"""What is known of a tool, and what else there is."""
+Called = tuple[dict[str, Any], list[ToolReport], list[ServerReport]]
+"""What came of a call; what else there is, if it was refused."""
+
+
+def explain(reach: Reach, name: str, *, as_json: bool) -> None:
+    async def started(gateway: "Gateway") -> Known:
+        told = gateway.operator
+        return told.explain(name), list(told.tools()), list(told.servers())
+
+    found, others, reports = answer(
+        reach, lambda admin: (admin.explain(name), admin.tools(), admin.servers()), started, name
+    )
+    if found is None:
+        raise Failed(unknown(name, others, reports))
+    command = next((each.command for each in reports if each.name == found.server), ())
+    if as_json:
+        show_json({**msgspec.to_builtins(found), "command": list(command)})
+        return
+    for title, text in (
+        ("Tool", found.name),
+        ("Server", found.server),
+        ("Its name there", found.tool),
+        ("Command", " ".join(command)),
+        ("Decision", f"{found.decision}, by {_spelt(found.rule)}"),
+    ):
+        line = f"{title:<16}{visible(text)}"
+        click.echo(click.style(line, bold=title == "Tool"))
+    click.echo()
+    columns = [Column("SETTING"), Column("VALUE", style="bold"), Column("FROM")]
+    show(Grid(columns, [[one.name, one.value, one.source] for one in found.settings]))
+
+
+def _spelt(rule: str) -> str:
+    return "default" if rule == "default" else f'the rule for "{rule}"'
+
+
+def unknown(name: str, others: Sequence[ToolReport], reports: Sequence[ServerReport]) -> str:
+    """That there is no such tool, what may have been meant, and why it may be missing."""
+    said = f"no server offers a tool {visible(name)!r}"
+    near = nearest(name, others)
+    if near:
+        said += f"; did you mean {' or '.join(near)}?"
+    elif others:
+        said += "; `onegate tools` lists those there are"
+    down = [each.name for each in reports if each.state not in ("ready", "disabled")]
+    if down:
+        said += f"\nNot ready, so not sure to have told theirs: {', '.join(down)}"
+    return said
+
+
+def nearest(name: str, others: Sequence[ToolReport]) -> list[str]:
+    """Names people may have meant: near ones, and those their server knows by this name."""
+    own = [each.name for each in others if each.tool == name]
+    near = difflib.get_close_matches(name, [each.name for each in others], n=3, cutoff=0.6)
+    return list(dict.fromkeys([*own, *near]))[:3]
+
+
+def call(reach: Reach, name: str, words: Sequence[str], *, as_json: bool) -> None:
+    given = results.arguments(words)
+
+    def asked(admin: Admin) -> Called:
+        with waiting(name):
+            answered = admin.call(name, given)
+        if "error" not in answered:
+            return answered, [], []
+        return answered, admin.tools(), admin.servers()
+
+    async def started(gateway: "Gateway") -> Called:
+        from gateway.protocol.jsonrpc import as_bytes
+
+        told = gateway.operator
+        with waiting(name):
+            answered = as_bytes(await told.call(name, given))
+        return json.loads(answered), list(told.tools()), list(told.servers())
+
+    answered, others, reports = answer(reach, asked, started, name)
+    result = answered.get("result")
+    if as_json:
+        show_json(answered if result is None else result)
+    elif result is None:
+        raise Failed(_refused(name, answered, others, reports))
+    elif result.get("resultType") == "input_required":
+        raise Failed(f"{name} asks for input in the middle of the call, which cannot be given here")
+    else:
+        results.show_result(result)
+    if result is None or result.get("isError"):
+        sys.exit(1)
+
+
+def _refused(
+    name: str,
+    answered: Mapping[str, Any],
+    others: Sequence[ToolReport],
+    reports: Sequence[ServerReport],
+) -> str:
+    """Clients are told the same of denied tools and of unknown ones; an operator may know."""
+    known = next((each for each in others if each.name == name), None)
+    if known is None:
+        return unknown(name, others, reports)
+    if known.decision == "deny":
+        why = f"denied by {_spelt(known.rule)}; `onegate explain {name}` tells where that stands"
+        return f"{name} is {why}"
+    error = answered.get("error") or {}
+    return f"{name}: {visible(str(error.get('message') or 'refused without a reason'))}"
+
+
+@contextmanager
+def waiting(name: str) -> Iterator[None]:
+    """While a call runs, a terminal shows that it does, and for how long."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(err=True), transient=True) as progress:
+        progress.add_task(f"calling {visible(name)}", total=None)
+        yield
+
+
+def health(reach: Reach, *, as_json: bool) -> None:
+    address = reach.admin()
+    if address is None:
+        raise Failed("the configuration says `admin: off`, so nobody can be asked")
+    try:
+        ready = Admin(address, reach.token).ready()
+    except NobodyThere:
+        if as_json:
+            show_json({"ok": False, "checks": [], "reason": f"no gateway runs at {address}"})
+            sys.exit(1)
+        raise Failed(f"no gateway runs at {address}") from None
+    if as_json:
+        show_json(msgspec.to_builtins(ready))
+    elif ready.ok:
+        click.echo(f"ready: {count(len(ready.checks), 'check')} passed at {address}")
+    else:
+        wrong = [f"{each.name}: {each.reason}" for each in ready.checks if not each.ok]
+        click.echo("\n".join(["not ready", *map(visible, wrong)]), err=True)
+    if not ready.ok:
+        sys.exit(1)

@@ -1,0 +1,154 @@
+"""`onegate serve`: run a gateway from here until a signal ends it."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+import structlog
+
+from gateway.app.gateway import Gateway, running
+from gateway.cli.progress import ProgressLine
+from gateway.cli.reach import loaded
+from gateway.cli.standing_in import plain, shown
+from gateway.config.load import Loaded, environment
+from gateway.edge.admin.operator import ServerReport
+from gateway.observe.logs import configure_logs
+from gateway.observe.stream import LineStream
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S = 0.1
+
+
+def serve(file: Path | None) -> None:
+    """Returns after an orderly stop. Raises `Misconfigured` or `Failed` if it cannot start."""
+    found = loaded(file)
+    stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
+    for doubt in found.warnings:
+        log.warning("config.doubted", at=f"{doubt.file}:{doubt.line}", problem=doubt.problem)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(Hurried):
+            runner.run(_until_told(found, stream))
+    except BaseExceptionGroup as group:
+        raise plain(group) from None
+
+
+class Hurried(Exception):
+    """Told to end a second time: at once, and without waiting for anybody."""
+
+
+class Signals:
+    """TERM, INT and HUP: the first asks to stop, the second no longer asks."""
+
+    def __init__(self, hurry: Callable[[], object]) -> None:
+        self.stop = asyncio.Event()
+        self._hurry = hurry
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None:
+                try:
+                    loop.add_signal_handler(number, self._heard, name)
+                except NotImplementedError:  # Windows: Ctrl-C still ends `runner.run`
+                    return
+
+    def _heard(self, name: str) -> None:
+        if self.stop.is_set():
+            self._hurry()
+            return
+        log.info("gateway.stopping", signal=name)
+        self.stop.set()
+
+
+async def _until_told(found: Loaded, stream: LineStream) -> None:
+    """From the first server's start to the last one's end."""
+    task = asyncio.current_task()
+    assert task is not None
+    signals = Signals(task.cancel)
+    signals.listen()
+    has_screen = os.isatty(1)
+    try:
+        async with running(found, environment(), stream=stream) as gateway:
+            await gateway.listen()
+            if not (has_screen and os.isatty(2)):
+                tell_started(gateway)
+            reports = await _settled(gateway, signals.stop, has_screen)
+            if not signals.stop.is_set():
+                tell(gateway, reports, has_screen)
+            await signals.stop.wait()
+    except asyncio.CancelledError:
+        if not signals.stop.is_set():
+            raise
+        log.warning("gateway.hurried", effect="calls were cut, servers are killed")
+        raise Hurried from None
+    log.info("gateway.stopped")
+
+
+def tell(gateway: Gateway, reports: Sequence[ServerReport], has_screen: bool) -> None:
+    """How all of it came up: a screen for a person, lines of the log for everybody else."""
+    if has_screen:
+        from gateway.cli.welcome import welcome
+
+        welcome(gateway, reports)
+    if not (has_screen and os.isatty(2)):
+        for each in reports:
+            log.info(
+                "server.settled",
+                server=each.name,
+                state=each.state,
+                eras=each.eras,
+                tools=each.tools,
+                resources=each.resources,
+                prompts=each.prompts,
+                **({"error": each.last_error} if each.last_error else {}),
+            )
+
+
+def tell_started(gateway: Gateway) -> None:
+    from gateway import __version__
+
+    log.info(
+        "gateway.started",
+        version=__version__,
+        config=shown(str(gateway.loaded.file)),
+        listen=[str(address) for address in gateway.listening],
+        admin=str(gateway.admin or "off"),
+        servers=len(gateway.config.servers),
+    )
+
+
+async def _settled(
+    gateway: Gateway, stop: asyncio.Event, has_screen: bool
+) -> Sequence[ServerReport]:
+    """Wait until each server has come up or failed once; or until told to stop."""
+    started = time.monotonic()
+    settled: set[str] = set()
+    line = ProgressLine() if has_screen else None
+    during: AbstractContextManager[object] = line or nullcontext()
+    with during:
+        while True:
+            reports = gateway.operator.servers()
+            settled |= {each.name for each in reports if each.state != "starting"}
+            left = [each.name for each in reports if each.name not in settled]
+            if stop.is_set() or not left:
+                return reports
+            if line is not None:
+                line.show(len(reports) - len(left), len(reports), left, time.monotonic() - started)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await stop.wait()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it exists: it halves what the gateway itself costs a call."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
