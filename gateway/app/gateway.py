@@ -52,7 +52,8 @@ from gateway.observe.audit import Audit
 from gateway.observe.lag import watch_lag
 from gateway.observe.ledger import Ledger
 from gateway.observe.metrics import Metrics
-from gateway.observe.sinks import LogSink, RecordSink, Ring, Spool
+from gateway.observe.sinks import RecordSink, Ring, Spool, log_sink
+from gateway.observe.stream import LineStream
 from gateway.observe.targets import FileTarget
 from gateway.policy.authorize import authorize
 from gateway.policy.deadline import Deadline
@@ -167,11 +168,17 @@ class Gateway:
 
 @asynccontextmanager
 async def running(
-    loaded: Loaded, environ: Mapping[str, str], only: frozenset[str] | None = None
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    only: frozenset[str] | None = None,
+    stream: LineStream | None = None,
 ) -> AsyncIterator[Gateway]:
-    """A gateway with its servers starting (`only` some, by key); stopped on the way out."""
+    """A gateway with its servers starting (`only` some, by key); stopped on the way out.
+
+    `stream` is the log's, where the record may have to go as well.
+    """
     async with TaskGroup() as tasks:
-        gateway = compose(loaded, environ, tasks, only)
+        gateway = compose(loaded, environ, tasks, only, stream)
         gateway.run_beside()
         gateway.fleet.start()
         try:
@@ -185,6 +192,7 @@ def compose(
     environ: Mapping[str, str],
     tasks: TaskGroup,
     only: frozenset[str] | None = None,
+    stream: LineStream | None = None,
 ) -> Gateway:
     """Every part, made from its own section and given its neighbours. Starts nothing."""
     config, clock = loaded.config, time.monotonic
@@ -200,11 +208,11 @@ def compose(
     fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0)
     watching = Watching(fleet.watch, lambda awaitable: tasks.create_task(_awaited(awaitable)))
 
-    ring, spools = Ring(), _spools(config)
+    ring, sinks = Ring(), _sinks(config, stream)
+    spools = [sink for sink in sinks if isinstance(sink, Spool)]
     sessions: Sessions
     reports: Reports
     metrics = Metrics(CollectorRegistry(), lambda: reports.stats(), __version__)
-    sinks: list[RecordSink] = [*spools, *([LogSink()] if config.calls.stderr else [])]
     ledger = Ledger(sinks, ring, metrics)
 
     throttle, deadline = Throttle(rules.turns.get, clock), Deadline()
@@ -233,7 +241,9 @@ def compose(
     )
     legacy = LegacyInbound(middle, sessions)
     entrance = Entrance(legacy, ModernInbound(middle))
-    reports = Reports(config, fleet, shelf, rules, sessions, ring, spools, metrics, handle, middle)
+    reports = Reports(
+        config, fleet, shelf, rules, sessions, ring, spools, metrics, handle, middle, stream
+    )
 
     memory, warden = Memory(state_folder(environ)), Warden()
     for name, section in wanted.items():
@@ -299,10 +309,14 @@ def _instructions(config: Config, catalog: Catalog) -> str | None:
     return "\n\n".join(told) or None
 
 
-def _spools(config: Config) -> list[Spool]:
-    if config.calls.path is None:
-        return []
-    return [Spool(FileTarget(config.calls.path), str(config.calls.path), time.monotonic)]
+def _sinks(config: Config, stream: LineStream | None) -> list[RecordSink]:
+    sinks: list[RecordSink] = []
+    if config.calls.path is not None:
+        file = FileTarget(config.calls.path)
+        sinks.append(Spool(file, str(config.calls.path), time.monotonic))
+    if config.calls.stderr and stream is not None:
+        sinks.append(log_sink(stream, time.monotonic))
+    return sinks
 
 
 def _where(loaded: Loaded, path: tuple[str | int, ...]) -> str:

@@ -29,6 +29,7 @@ from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
 from gateway.observe.sinks import Ring, Spool
+from gateway.observe.stream import LineStream
 from gateway.policy.rules import Rules
 from gateway.protocol.errors import GatewayError, wire_code
 from gateway.protocol.jsonrpc import Request, raw, value
@@ -51,6 +52,8 @@ class Reports:
     gauges: Metrics
     handle: Handler
     middle: Middle
+    stream: LineStream | None = None
+    """The log's."""
     is_open: bool = False
     """Clients can connect, and are not being sent away."""
 
@@ -115,6 +118,7 @@ class Reports:
             tuple(servers),
             {"legacy": len(self.sessions)},
             sum(spool.dropped for spool in self.spools),
+            self.stream.dropped if self.stream else 0,
         )
 
     def _report(self, server: Downstream) -> ServerReport:
