@@ -35,6 +35,8 @@ class Catalog:
     private: bool = False
     """Some list differs by caller: nobody may share a copy of it."""
     notes: tuple[Note, ...] = ()
+    allowed: Callable[[Entry], bool] | None = field(default=None, compare=False)
+    """Asked of every URI that a template leads to, since only here one sees what it is."""
 
     def of(self, kind: Kind) -> tuple[Entry, ...]:
         """In the order of the configuration, then in each server's own order."""
@@ -60,7 +62,8 @@ class Catalog:
             return None
         for template, entry in self.templates:
             if template.matches(spelt):
-                return _expanded(entry, uri)
+                found = _expanded(entry, uri)
+                return found if self.allowed is None or self.allowed(found) else None
         return None
 
     def offered_uri(self, server: str, own: str) -> str:
@@ -68,27 +71,22 @@ class Catalog:
         return self.set_apart.get((server, own), own)
 
     def keep(self, allowed: Callable[[Entry], bool]) -> "Catalog":
-        """The same catalog with only the allowed entries; itself, if that is all of them."""
+        """The same catalog with only the allowed entries, and only allowed URIs to be found.
+        Templates still lead where they led: a URI does not pass to the next one."""
         kept = {kind: tuple(filter(allowed, entries)) for kind, entries in self.order.items()}
-        if all(len(kept[kind]) == len(entries) for kind, entries in self.order.items()):
-            return self
         entries = {(entry.route.kind, entry.name): entry for entry in _all(kept)}
         resources = {entry.name for entry in kept.get(Kind.RESOURCE, ())}
         return replace(
             self,
             entries=entries,
             order=kept,
-            templates=tuple(
-                (compiled, entry)
-                for compiled, entry in self.templates
-                if (Kind.TEMPLATE, entry.name) in entries
-            ),
             spellings={uri: e for uri, e in self.spellings.items() if e.name in resources},
             header_params={
                 name: params
                 for name, params in self.header_params.items()
                 if (Kind.TOOL, name) in entries
             },
+            allowed=allowed,
         )
 
 

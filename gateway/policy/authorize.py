@@ -18,6 +18,7 @@ def authorize(call: Call, proceed: Handler) -> Awaitable[Outcome]:
         return proceed(call)
     refusal = UnknownEntry if call.entry is None else Denied
     shown = call.name if len(call.name) <= _SHOWN else call.name[:_SHOWN] + "…"
+    data = {"kind": UnknownEntry.kind}  # the one error whose kind on the wire is not its own
     if call.kind in _WORDS:
-        raise refusal(f"Unknown {_WORDS[call.kind]}: {shown}")
-    raise refusal(f"Resource not found: {shown}", data={"uri": call.name})
+        raise refusal(f"Unknown {_WORDS[call.kind]}: {shown}", data=data)
+    raise refusal(f"Resource not found: {shown}", data={**data, "uri": call.name})

@@ -29,7 +29,9 @@ class Line:
     def enter(self, at_a_time: float) -> bool:
         """Take a turn if one is free and nobody waits for it. `leave` when done."""
         self._at_a_time = at_a_time
-        if self._waiting or self._running >= at_a_time:
+        if self._waiting:
+            self._hand_over()  # the bound may just have been raised
+        if self._running >= at_a_time:
             return False
         self._running += 1
         return True

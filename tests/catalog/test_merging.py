@@ -182,7 +182,8 @@ def test_one_malformed_entry_is_left_out_and_the_others_live(
     good = as_sent(
         {"name": "good", "uri": "a:good", "uriTemplate": "a:{good}", "inputSchema": SCHEMA}
     )
-    catalog = merged(Listing("s", **{member: (as_sent(broken), good)}))
+    listed = msgspec.structs.replace(Listing("s"), **{member: (as_sent(broken), good)})
+    catalog = merged(listed)
     assert len(catalog.of(kind)) == 1
     (note,) = catalog.notes
     assert (note.event, note.server, note.kind, note.why) == ("entry.left_out", "s", kind, why)
@@ -326,13 +327,19 @@ def replace_listing(listing: Listing, **changes: object) -> Listing:
     return msgspec.structs.replace(listing, **changes)
 
 
+def test_a_uri_that_is_not_allowed_is_not_found_through_a_template_either() -> None:
+    kept = merged(templates("a", "file:///{+path}")).keep(lambda entry: "secret" not in entry.name)
+    assert kept.resolve(Kind.RESOURCE, "file:///open") is not None
+    assert kept.resolve(Kind.RESOURCE, "file:///secret") is None
+
+
 def test_a_catalog_without_some_entries_is_otherwise_the_same() -> None:
     catalog = merged(tools("a", "x", "y"), resources("a2", "file:///a b"))
     kept = catalog.keep(lambda entry: entry.name != "a__x")
     assert names(kept) == ["a__y"]
     assert kept.resolve(Kind.TOOL, "a__x") is None
     assert kept.resolve(Kind.RESOURCE, "file:///a%20b") is not None
-    assert catalog.keep(lambda entry: True) is catalog
+    assert catalog.keep(lambda entry: True) == catalog
     bare = catalog.keep(lambda entry: entry.route.kind is Kind.TOOL)
     assert bare.resolve(Kind.RESOURCE, "file:///a%20b") is None
     assert replace(kept, entries=catalog.entries, order=catalog.order) == catalog

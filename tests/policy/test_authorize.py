@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gateway.calls.call import Call, Outcome, Verdict
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
+from gateway.eras.middle import failure_data
 from gateway.policy.authorize import authorize
 from gateway.protocol.errors import Denied, UnknownEntry, wire_code
 from tests.policy.calls import DONE, call, entry, unknown
@@ -40,13 +41,14 @@ def test_denied_and_unknown_cannot_be_told_apart_from_outside(kind: Kind) -> Non
     assert (type(first), type(second)) == (UnknownEntry, Denied)  # the record knows better
     assert first.message == second.message
     assert wire_code(first) == wire_code(second) == -32602
-    assert first.data == second.data
+    assert failure_data(first) == failure_data(second)
     assert first.status == second.status
 
 
 def test_a_resource_that_is_refused_names_its_uri() -> None:
     """2026-07-28, server/resources, "Error Handling"."""
-    assert refusal(unknown("file:///x", Kind.RESOURCE)).data == {"uri": "file:///x"}
+    data = refusal(unknown("file:///x", Kind.RESOURCE)).data
+    assert data == {"kind": "invalid", "uri": "file:///x"}
     assert refusal(unknown("no_such_tool")).message == "Unknown tool: no_such_tool"
 
 

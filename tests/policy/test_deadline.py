@@ -7,6 +7,7 @@ import pytest
 
 from gateway.calls.call import Call, Completed, Limit, Outcome, Verdict
 from gateway.calls.notices import Emitted, LogLine, Progress
+from gateway.calls.pipeline import Handler
 from gateway.policy.deadline import Deadline
 from gateway.protocol.errors import DeadlineExceeded, ServerFailure
 from tests.policy.calls import DONE, call
@@ -24,7 +25,7 @@ async def silent_server(_call: Call) -> Outcome:
     return DONE
 
 
-def talking(notice: Callable[[int], Emitted], every: float, times: int) -> object:
+def talking(notice: Callable[[int], Emitted], every: float, times: int) -> Handler:
     async def server(call: Call) -> Outcome:
         for step in range(times):
             await asyncio.sleep(every)
@@ -184,7 +185,7 @@ def test_the_server_hears_of_the_cancellation_and_other_calls_go_on() -> None:
     run(main())
 
 
-async def _await(deadline: Deadline, server: object) -> Outcome:
+async def _await(deadline: Deadline, server: Handler) -> Outcome:
     return await deadline(call(verdict=limits(100)), server)
 
 

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from gateway.calls.call import Call, Limit, Outcome, Verdict
+from gateway.calls.pipeline import Handler
 from gateway.policy.deadline import Deadline
 from gateway.policy.rules import Turns
 from gateway.policy.throttle import Throttle
@@ -56,7 +57,7 @@ def of_server(count: float, queue: float = 64) -> Turns:
 def test_a_call_without_limits_goes_straight_on() -> None:
     async def main() -> None:
         went = throttle()(call(), Slow())
-        assert went.__qualname__ == Slow.__call__.__qualname__
+        assert getattr(went, "__qualname__", "") == "Slow.__call__"  # nothing is wrapped around it
         assert await went is DONE
 
     run(main())
@@ -209,6 +210,22 @@ def test_turns_survive_any_order_of_ends_and_cancellations() -> None:
         run(main(seed))
 
 
+def test_a_bound_that_is_raised_lets_those_in_first_who_waited() -> None:
+    async def main() -> None:
+        server, stage = Slow(), throttle()
+        async with asyncio.TaskGroup() as tasks:
+            for name in ("first", "second", "third"):
+                made = call(verdict=at_a_time(1), principal=name)
+                tasks.create_task(_ended(stage, made, server))
+            await settle()
+            made = call(verdict=at_a_time(2), principal="late")
+            tasks.create_task(_ended(stage, made, server))
+        assert server.order == ["first", "second", "third", "late"]
+        assert server.most == 2
+
+    run(main())
+
+
 def test_a_server_has_a_bound_over_all_its_tools_and_others_do_not_feel_it() -> None:
     async def main() -> None:
         busy, other = Slow(), Slow()
@@ -301,5 +318,5 @@ def test_buckets_that_are_full_again_are_forgotten() -> None:
     run(main())
 
 
-async def _ended(stage: Throttle, made: Call, server: object) -> Outcome:
+async def _ended(stage: Throttle, made: Call, server: Handler) -> Outcome:
     return await stage(made, server)
