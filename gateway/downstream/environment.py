@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 from pathlib import Path
 
 from gateway.config.model import StdioServer
@@ -193,7 +194,7 @@ def _secret_values(given: Mapping[str, str]) -> Iterator[str]:
 
 def _secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
     """Values of options like `--api-key X` and `--token=X`."""
-    for argument, following in zip(arguments, (*arguments[1:], "-"), strict=True):
+    for argument, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
         option = _SECRET_OPTION.fullmatch(argument)
         if option:
             value = option[1] or following
