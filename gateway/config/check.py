@@ -93,13 +93,19 @@ def _idle_rules(config: Config) -> Iterator[Finding]:
         given = settings_of(rule)
         if not given:
             yield _doubt(("tools", at), "gives no setting, so it changes nothing")
-        elif names and not any(can_meet(tokens(rule.match), name) for name in names):
+        elif names and not _may_match(rule, names):
             said = "can never match: names begin with a server's prefix, and none fits"
             yield _doubt(("tools", at, "match"), said)
         elif shadows := _shadows(config.tools[:at], rule, given):
             earlier = " and ".join(f"tools[{one}]" for one in shadows)
             said = f"can never matter: all it gives is given before, by {earlier}"
             yield _doubt(("tools", at), said)
+
+
+def _may_match(rule: ToolRule, names: list[tuple[str, ...]]) -> bool:
+    if rule.decision == "deny" and ":" in rule.match:
+        return True  # a resource's URI: any server may offer it
+    return any(can_meet(tokens(rule.match), name) for name in names)
 
 
 def settings_of(rule: ToolRule) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gateway.config.complaints import ConfigError
+from gateway.config.document import Node
 from gateway.config.load import Loaded, load
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -47,3 +48,12 @@ def error_of_text(text: str | bytes, folder: Path, name: str = "onegate.yaml") -
     except ConfigError as error:
         return str(error)
     raise AssertionError("this was accepted")
+
+
+def plain(node: Node) -> object:
+    """The values of a tree as other readers see them: nothing replaced, nothing left out."""
+    if isinstance(node.value, dict):
+        return {key: plain(entry.node) for key, entry in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(child) for child in node.value]
+    return node.value

@@ -65,6 +65,10 @@ def test_a_rule_for_no_server_can_never_match(tmp_path: Path) -> None:
     assert _doubts(bare + rules, tmp_path) == []
 
 
+def test_a_rule_that_denies_resources_by_their_uri_is_no_mistake(tmp_path: Path) -> None:
+    assert _doubts(TWO + 'tools: [{match: "file:///etc/*", decision: deny}]', tmp_path) == []
+
+
 def test_a_prefix_that_names_may_be_too_short_for_proves_nothing(tmp_path: Path) -> None:
     text = "servers: {a-rather-long-name: {command: here}}\nnames: {longest: 16}\n"
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from gateway.config.document import Node
 from gateway.config.reading import read_document
 from gateway.config.schema import schema
-from tests.config.corpus import error_of, files_of, load_file
+from tests.config.corpus import error_of, files_of, load_file, plain
 
 VALIDATOR = jsonschema_rs.validator_for(schema())
 REFUSED = [*files_of("bad"), *files_of("beyond_schema"), *files_of("unreadable")]
@@ -18,17 +17,9 @@ def _name(file: Path) -> str:
     return f"{file.parent.name}/{file.name}"
 
 
-def _as_editors_see_it(node: Node) -> object:
-    if isinstance(node.value, dict):
-        return {key: _as_editors_see_it(entry.node) for key, entry in node.value.items()}
-    if isinstance(node.value, list):
-        return [_as_editors_see_it(child) for child in node.value]
-    return node.value
-
-
 def _schema_takes(file: Path) -> bool:
     document = read_document(file, file.name)
-    return bool(VALIDATOR.is_valid(_as_editors_see_it(document.root)))
+    return bool(VALIDATOR.is_valid(plain(document.root)))
 
 
 @pytest.mark.parametrize("file", files_of("good"), ids=_name)

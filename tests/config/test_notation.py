@@ -9,23 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.complaints import ConfigError
-from gateway.config.document import Document, Node, Unreadable
+from gateway.config.document import Unreadable
 from gateway.config.from_json import read_json
 from gateway.config.from_yaml import read_yaml, scalar_of
 from gateway.config.load import load
-from tests.config.corpus import ENVIRON, error_of_text, load_text
-
-
-def _plain(document: Document) -> object:
-    def value(node: Node) -> object:
-        if isinstance(node.value, dict):
-            return {key: value(entry.node) for key, entry in node.value.items()}
-        if isinstance(node.value, list):
-            return [value(child) for child in node.value]
-        return node.value
-
-    return value(document.root)
-
+from tests.config.corpus import ENVIRON, error_of_text, load_text, plain
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -45,7 +33,7 @@ JSON_VALUES = st.recursive(
 def test_json_is_read_as_everybody_reads_it(value: object, ascii_only: bool, indent: int) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
 
-    assert _plain(read_json(text)) == value
+    assert plain(read_json(text).root) == value
 
 
 @settings(max_examples=200)
@@ -121,7 +109,7 @@ def test_merged_mappings_yield_to_what_is_written_out_and_to_earlier_ones() -> N
         "a: &a {x: 1, y: 1}\nb: &b {x: 2, z: 2}\nc: {<<: [*a, *b], y: 3}\nd: {'<<': 4}\n"
     )
 
-    read = _plain(document)
+    read = plain(document.root)
     assert isinstance(read, dict)
     assert read["c"] == {"y": 3, "x": 1, "z": 2}
     assert read["d"] == {"<<": 4}
