@@ -9,7 +9,7 @@ import itertools
 import secrets
 import time
 from asyncio import TaskGroup
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,6 +35,7 @@ from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
 from gateway.downstream.server import Downstream
+from gateway.downstream.supervise import contained
 from gateway.downstream.warden import Warden
 from gateway.edge.admin.pages import AdminPages
 from gateway.edge.endpoint import Endpoint
@@ -205,8 +206,8 @@ def compose(
     prefixes = {n: n if s.prefix is None else s.prefix for n, s in config.servers.items()}
     shelf, board = Shelf(prefixes, config.names.longest), Board()
     rules = Rules(config.tools, config.default_decision, config.servers, partial(_where, loaded))
-    fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0)
-    watching = Watching(fleet.watch, lambda awaitable: tasks.create_task(_awaited(awaitable)))
+    fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0, clock=clock)
+    watching = Watching(fleet.watch, lambda work: tasks.create_task(contained(work, "watch")))
 
     ring, sinks = Ring(), _sinks(config, stream)
     spools = [sink for sink in sinks if isinstance(sink, Spool)]
@@ -292,8 +293,10 @@ def state_folder(environ: Mapping[str, str]) -> Path | None:
     return Path(home) / ".local" / "state" / "onegate" if home else None
 
 
-def _published(fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]) -> None:
-    fleet.published(server, kinds)
+async def _published(
+    fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]
+) -> None:
+    await fleet.published(server, kinds)
     own = (e.route.name for e in fleet.shelf.current.of(Kind.TOOL) if e.route.server == server.name)
     metrics.listed(server.name, own)
 
@@ -333,7 +336,3 @@ def _ids() -> Callable[[], str]:
     """Ids of calls: unique over restarts, cheap, and in order within one run."""
     run, count = secrets.token_hex(6), itertools.count(1)
     return lambda: f"{run}-{next(count)}"
-
-
-async def _awaited(awaitable: Awaitable[None]) -> None:
-    await awaitable

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,9 +16,13 @@ from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
 from gateway.downstream.connection import Connection, Process
 from gateway.downstream.server import Downstream
+from gateway.downstream.supervise import contained
 from gateway.protocol.errors import GatewayError
 
 log = structlog.get_logger()
+
+MERGE_EVERY_S = 0.05
+"""The catalog is merged at most this often, however many servers have news."""
 
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
@@ -32,7 +36,11 @@ class Fleet:
     board: Board
     tasks: TaskGroup
     stop_grace_s: float
+    clock: Callable[[], float]
     servers: dict[str, Downstream] = field(default_factory=dict)
+    _announced: frozenset[Kind] = frozenset()
+    _restocked: asyncio.Event | None = None
+    _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
     _retiring: set[Process] = field(default_factory=set)
@@ -58,20 +66,38 @@ class Fleet:
     def retire(self, process: Process) -> None:
         """Stop a process nobody uses, beside everything else."""
         self._retiring.add(process)
-        self.tasks.create_task(self._retired(process))
+        self._beside(self._retired(process), "")
 
     async def _retired(self, process: Process) -> None:
         await process.stop(self.stop_grace_s)
         self._retiring.discard(process)
 
+    def _beside(self, work: Awaitable[None], server: str) -> None:
+        self.tasks.create_task(contained(work, server))
+
     # --- what servers say ---
 
-    def published(self, server: Downstream, announced: frozenset[Kind]) -> None:
-        """A server's lists were read. Tell clients what changed, or was said to have."""
+    async def published(self, server: Downstream, announced: frozenset[Kind]) -> None:
+        """A server's lists were read. Returns once they are on offer; clients are told what
+        changed, or was said to have."""
+        self._announced |= announced
+        if self._restocked is None:
+            self._restocked = asyncio.Event()
+            self._beside(self._restock_soon(self._restocked), server.name)
+        await self._restocked.wait()
+        log.debug("lists.read", server=server.name)
+
+    async def _restock_soon(self, done: asyncio.Event) -> None:
+        """Servers that come up together are merged together: a merge costs the more the
+        more there is, and nobody reads a catalog that is replaced in the same moment."""
+        await asyncio.sleep(max(0.0, self._merged_at + MERGE_EVERY_S - self.clock()))
+        self._restocked = None
+        announced, self._announced = self._announced, frozenset()
         changed = self._restock() | announced
+        self._merged_at = self.clock()
         for kind in sorted({Kind.RESOURCE if k is Kind.TEMPLATE else k for k in changed}):
             self.board.post(ListChanged(kind))
-        log.debug("lists.read", server=server.name, changed=sorted(changed))
+        done.set()
 
     def heard(self, name: str, connection: Connection, notice: Notice) -> None:
         """Something for everyone, under the server's own names."""
@@ -107,13 +133,13 @@ class Fleet:
         self._level = level
         for server in self.servers.values():
             for connection in server.connections:
-                self.tasks.create_task(self._set_level(connection, level))
+                self._beside(self._set_level(connection, level), server.name)
 
     def connected(self, server: Downstream, connection: Connection) -> None:
         """A server has just come (back) up: it knows nothing of earlier wishes."""
-        self.tasks.create_task(self._watch(server, connection))
+        self._beside(self._watch(server, connection), server.name)
         if self._level is not None:
-            self.tasks.create_task(self._set_level(connection, self._level))
+            self._beside(self._set_level(connection, self._level), server.name)
 
     async def _watch(self, server: Downstream, connection: Connection) -> None:
         if server.main.connection not in (None, connection):

@@ -22,7 +22,7 @@ from gateway.downstream.connection import Connection, Opener
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
-from gateway.downstream.supervise import keep_running
+from gateway.downstream.supervise import contained, keep_running
 from gateway.eras.negotiate import CONFIGURED, try_both
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.revisions import Era
@@ -51,7 +51,7 @@ class Downstream:
     memory: Memory
     tasks: TaskGroup
     clock: Callable[[], float]
-    published: Callable[["Downstream", frozenset[Kind]], None]
+    published: Callable[["Downstream", frozenset[Kind]], Awaitable[None]]
     connected: Callable[["Downstream", Connection], None]
     """A connection has just become ready: subscribe again, set levels again."""
     listing: Listing = field(init=False)
@@ -122,8 +122,11 @@ class Downstream:
         if not isinstance(notice, ListChanged) or self.main.connection is not connection:
             return  # while it starts the lists are about to be read anyway
         if not self._changed:
-            self.tasks.create_task(self._read_changed())
+            self._beside(self._read_changed())
         self._changed.add(notice.kind)
+
+    def _beside(self, work: Awaitable[None]) -> None:
+        self.tasks.create_task(contained(work, self.name))
 
     # --- eras ---
 
@@ -183,11 +186,11 @@ class Downstream:
         greeting = connection.greeting
         self.listing = replace(self.listing, instructions=greeting.instructions)
         await self._read(connection, frozenset(Kind))
-        self.published(self, frozenset())
+        await self.published(self, frozenset())
         if self._known and self._known.version != greeting.version and len(self.eras) == 1:
             self.eras = () if self.section.protocol == "auto" else self.eras
         await self._connected(connection)
-        self.tasks.create_task(self._remember(connection))
+        self._beside(self._remember(connection))
 
     async def _connected(self, connection: Connection) -> None:
         self.connected(self, connection)
@@ -199,7 +202,7 @@ class Downstream:
         if connection is not None:
             kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in announced))
             await self._read(connection, kinds)
-            self.published(self, announced)
+            await self.published(self, announced)
             await self._remember(connection)
 
     async def _read(self, connection: Connection, kinds: frozenset[Kind]) -> None:

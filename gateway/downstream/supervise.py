@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -51,6 +51,16 @@ async def keep_running(
             async with asyncio.timeout(retry.wait_s):
                 await lane.kicked.wait()
         lane.kicked.clear()
+
+
+async def contained(work: Awaitable[None], server: str) -> None:
+    """Do something for one server in the task group of all: if it fails, it fails alone."""
+    try:
+        await work
+    except GatewayError as error:
+        log.info("work.failed", server=server, why=error.message)
+    except Exception:  # boundary 2 of 3: a bug here must not take the gateway down
+        log.exception("work.crashed", server=server)
 
 
 async def _run_once(lane: Lane) -> Ending:
