@@ -30,7 +30,7 @@ def servers(reach: Reach, *, as_json: bool) -> None:
     if as_json:
         show_json({"servers": msgspec.to_builtins(reports)})
         return
-    show(tables.servers(reports, whole=not is_terminal()))
+    show(tables.servers(reports, restarts=True, errors=not is_terminal()))
     if is_terminal():
         show_troubles(reports)
 
@@ -48,19 +48,24 @@ def show_troubles(reports: Sequence[ServerReport]) -> None:
 
 
 def tools(reach: Reach, *, as_json: bool) -> None:
-    reports = answer(reach, Admin.tools, _started_tools)
+    async def started(gateway: "Gateway") -> Offered:
+        return list(gateway.operator.tools()), list(gateway.operator.servers())
+
+    offered, reports = answer(reach, lambda admin: (admin.tools(), admin.servers()), started)
     if as_json:
-        show_json({"tools": msgspec.to_builtins(reports)})
-    elif not reports and is_terminal():
-        click.echo("No tools. `onegate servers` tells how the servers are.")
+        show_json({"tools": msgspec.to_builtins(offered)})
+        return
+    if offered or not is_terminal():
+        show(tables.tools(offered, decided=None if is_terminal() else True))
     else:
-        show(tables.tools(reports, decided=None if is_terminal() else True))
+        click.echo("No tools.")
+    if down := tables.down(reports):
+        click.echo(f"\n{MAY_HAVE_MORE.format(', '.join(each.name for each in down))}", err=True)
 
 
-async def _started_tools(gateway: "Gateway") -> list[ToolReport]:
-    return list(gateway.operator.tools())
+MAY_HAVE_MORE = "Not ready, so there may be more: {}. `onegate servers` tells why."
 
-
+Offered = tuple[list[ToolReport], list[ServerReport]]
 Known = tuple[Explanation | None, list[ToolReport], list[ServerReport]]
 """What is known of a tool, and what else there is."""
 Called = tuple[dict[str, Any], list[ToolReport], list[ServerReport]]
@@ -102,14 +107,18 @@ def _spelt(rule: str) -> str:
 def unknown(name: str, others: Sequence[ToolReport], reports: Sequence[ServerReport]) -> str:
     """That there is no such tool, what may have been meant, and why it may be missing."""
     said = f"no server offers a tool {visible(name)!r}"
+    down = tables.down(reports)
+    for each in down:
+        if name.startswith(f"{each.name}__"):
+            why = f": {results.harmless(each.last_error)}" if each.last_error else ""
+            return f"{said} now; the server {each.name} is {each.state}{why}"
     near = nearest(name, others)
     if near:
         said += f"; did you mean {' or '.join(near)}?"
     elif others:
         said += "; `onegate tools` lists those there are"
-    down = [each.name for each in reports if each.state not in ("ready", "disabled")]
     if down:
-        said += f"\nNot ready, so not sure to have told theirs: {', '.join(down)}"
+        said += f"\n{MAY_HAVE_MORE.format(', '.join(each.name for each in down))}"
     return said
 
 

@@ -9,6 +9,7 @@ import click
 
 from gateway.cli.screen import is_terminal
 
+WIDE = 80
 HOW = "Arguments are one JSON object, - for one on standard input, or NAME=VALUE pairs"
 
 
@@ -66,7 +67,7 @@ def blocks(result: Mapping[str, Any]) -> Iterator[str]:
         yield _block(block)
     texts = [_parsed(block.get("text")) for block in given if block.get("type") == "text"]
     if structured is not None and structured not in texts:
-        yield json.dumps(structured, indent=2, ensure_ascii=False)
+        yield _json(structured)
     if not given and structured is None:
         yield "(no content)"
 
@@ -94,9 +95,14 @@ def _resource(held: object) -> str:
 
 
 def _text(text: str) -> str:
-    """JSON is easier to read indented; a pipe gets it as it came."""
+    """JSON of any length is easier to read indented; a pipe gets it as it came."""
     parsed = _parsed(text) if is_terminal() and text.lstrip()[:1] in ("{", "[") else None
-    return text if parsed is None else json.dumps(parsed, indent=2, ensure_ascii=False)
+    return text if parsed is None else _json(parsed)
+
+
+def _json(value: Any) -> str:
+    short = json.dumps(value, ensure_ascii=False)
+    return short if len(short) < WIDE else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _parsed(text: object) -> Any:

@@ -61,11 +61,10 @@ def show(grid: Grid) -> None:
 
 def draw(grid: Grid, on: "Console") -> None:
     """As a person sees it: no frames, one line a row."""
-    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in grid.columns:
         table.add_column(
             column.title,

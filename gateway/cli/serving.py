@@ -5,13 +5,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
 from gateway.app.gateway import Gateway, running
-from gateway.cli.progress import ProgressLine
+from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
 from gateway.cli.reach import loaded
 from gateway.cli.standing_in import plain, shown
 from gateway.config.load import Loaded, environment
@@ -20,8 +20,6 @@ from gateway.observe.logs import configure_logs
 from gateway.observe.stream import LineStream
 
 log = structlog.get_logger()
-
-LOOK_EVERY_S = 0.1
 
 
 def serve(file: Path | None) -> None:
@@ -78,7 +76,7 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
             await gateway.listen()
             if not (has_screen and os.isatty(2)):
                 tell_started(gateway)
-            reports = await _settled(gateway, signals.stop, has_screen)
+            reports = await _come_up(gateway, signals.stop, has_screen)
             if not signals.stop.is_set():
                 tell(gateway, reports, has_screen)
             await signals.stop.wait()
@@ -123,26 +121,15 @@ def tell_started(gateway: Gateway) -> None:
     )
 
 
-async def _settled(
+async def _come_up(
     gateway: Gateway, stop: asyncio.Event, has_screen: bool
 ) -> Sequence[ServerReport]:
-    """Wait until each server has come up or failed once; or until told to stop."""
-    started = time.monotonic()
-    settled: set[str] = set()
-    line = ProgressLine() if has_screen else None
-    during: AbstractContextManager[object] = line or nullcontext()
-    with during:
-        while True:
-            reports = gateway.operator.servers()
-            settled |= {each.name for each in reports if each.state != "starting"}
-            left = [each.name for each in reports if each.name not in settled]
-            if stop.is_set() or not left:
-                return reports
-            if line is not None:
-                line.show(len(reports) - len(left), len(reports), left, time.monotonic() - started)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await stop.wait()
+    servers = gateway.operator.servers
+    if not has_screen:
+        return await settled(servers, None, stop)
+    passing = EVERYTHING if gateway.config.log.level == "debug" else NO_CHATTER
+    with progress_line(1, passing if os.isatty(2) else None) as show:
+        return await settled(servers, show, stop)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,6 +1,7 @@
 """Answer without a running gateway: start what the question needs, ask, and stop it again."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -8,6 +9,7 @@ import click
 
 from gateway.cli.asking import Admin, NobodyThere
 from gateway.cli.ending import Failed, Misconfigured, causes
+from gateway.cli.progress import progress_line, settled
 from gateway.cli.reach import Reach, here, loaded
 
 if TYPE_CHECKING:
@@ -64,27 +66,23 @@ def concerned(servers: Mapping[str, "StdioServer"], tool: str | None) -> frozens
 def _named(only: frozenset[str]) -> str:
     if not only:
         return "without servers, for none are configured"
-    if len(only) <= 3:
-        return " and ".join(sorted(only))
-    return f"{len(only)} servers"
+    if len(only) > 4:
+        return f"{len(only)} servers"
+    *others, last = sorted(only)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _started(
     found: "Loaded", only: frozenset[str], stand_in: Callable[["Gateway"], Awaitable[T]]
 ) -> T:
-    import time
-
     from gateway.app.gateway import running
     from gateway.config.load import environment
-    from gateway.observe.logs import configure_logs
 
-    # Only what went wrong: what else there is to say is the answer itself.
-    is_quiet = found.config.log.level == "error"
-    configure_logs("error" if is_quiet else "warning", found.config.log.format, wall=time.time)
+    _quiet(found)
 
     async def ask() -> T:
         async with running(found, environment(), only) as gateway:
-            await settled(gateway)
+            await _come_up(gateway)
             return await stand_in(gateway)
 
     try:
@@ -93,11 +91,26 @@ def _started(
         raise plain(group) from None
 
 
-async def settled(gateway: "Gateway") -> None:
-    """Wait until every server has come up or failed to; bounded by `start_timeout`."""
-    async with asyncio.TaskGroup() as tasks:
-        for server in gateway.fleet.servers.values():
-            tasks.create_task(server.main.wait_settled())
+def _quiet(found: "Loaded") -> None:
+    """The answer says what there is to say, also of servers that fail; a log beside it would
+    only be in the way, unless it is asked for."""
+    import time
+
+    from gateway.observe.logs import configure_logs
+
+    log = found.config.log
+    is_wanted = log.level == "debug"
+    fd = 2 if is_wanted else os.open(os.devnull, os.O_WRONLY)
+    configure_logs(log.level, log.format, wall=time.time, fd=fd)
+
+
+async def _come_up(gateway: "Gateway") -> None:
+    servers, never = gateway.operator.servers, asyncio.Event()
+    if not os.isatty(2):
+        await settled(servers, None, never)
+        return
+    with progress_line(2) as show:
+        await settled(servers, show, never)
 
 
 def plain(group: BaseExceptionGroup) -> BaseException:

@@ -8,8 +8,10 @@ from gateway.cli.screen import Column, Grid, first_line
 from gateway.edge.admin.operator import ServerReport, ToolReport
 
 
-def servers(reports: Sequence[ServerReport], *, whole: bool = False) -> Grid:
-    """The servers. `whole`: the last error too, as a column; a terminal has it below."""
+def servers(
+    reports: Sequence[ServerReport], *, restarts: bool = False, errors: bool = False
+) -> Grid:
+    """The servers. A terminal has no room for `errors`, and shows them below."""
     columns = [
         Column("SERVER", style="bold"),
         Column("STATE"),
@@ -17,30 +19,31 @@ def servers(reports: Sequence[ServerReport], *, whole: bool = False) -> Grid:
         Column("TOOLS", right=True),
         Column("RESOURCES", right=True),
         Column("PROMPTS", right=True),
-        Column("RESTARTS", right=True),
     ]
     rows = [
         [
             each.name,
             each.state,
             "+".join(each.eras),
-            *map(str, (each.tools, each.resources, each.prompts, each.restarts)),
+            *map(str, (each.tools, each.resources, each.prompts)),
+            *([str(each.restarts)] if restarts else []),
+            *([each.last_error or ""] if errors else []),
         ]
         for each in reports
     ]
-    if whole:
-        columns.append(Column("LAST ERROR"))
-        rows = [[*row, each.last_error or ""] for row, each in zip(rows, reports, strict=True)]
+    columns += [Column("RESTARTS", right=True)] if restarts else []
+    columns += [Column("LAST ERROR")] if errors else []
     return Grid(columns, rows)
 
 
 def troubles(reports: Iterable[ServerReport]) -> list[tuple[str, str]]:
     """Of the servers that are not well: name, and why."""
-    return [
-        (each.name, each.last_error)
-        for each in reports
-        if each.last_error and each.state not in ("ready", "disabled")
-    ]
+    return [(each.name, each.last_error) for each in down(reports) if each.last_error]
+
+
+def down(reports: Iterable[ServerReport]) -> list[ServerReport]:
+    """Those that are not ready, though they should be."""
+    return [each for each in reports if each.state not in ("ready", "disabled")]
 
 
 def tools(reports: Sequence[ToolReport], *, decided: bool | None = None) -> Grid:

@@ -17,7 +17,7 @@ from gateway.config.model import Config
 from gateway.config.units import Address
 from gateway.edge.admin.operator import ServerReport, ToolReport
 
-MOST_TOOLS = 24
+MOST_TOOLS = 16
 """Shown at start: a screen, not a catalog."""
 PATH = "/mcp"
 
