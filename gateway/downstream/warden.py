@@ -45,7 +45,8 @@ if [ -n "$groups" ]; then sleep 2; fi
 for one in $groups; do kill -KILL "-$one" 2>/dev/null; done
 """
 
-LEAVES_WITHIN_S = 1.0
+LEAVES_WITHIN_S = 4.0
+"""It leaves at once if it has nothing to do, else after its work."""
 
 
 class Warden:
@@ -76,11 +77,7 @@ class Warden:
 
     def close(self) -> None:
         """The gateway ends in good order: the warden does what is left to do, and leaves."""
-        process = self._let_go()
-        if process is not None and not self._groups:
-            # With groups left it has work to do, and outlives us.
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(LEAVES_WITHIN_S)
+        self._let_go()
 
     def _tell(self, line: str) -> None:
         if self._process is not None:
@@ -125,10 +122,10 @@ class Warden:
         self._pipe = writing
         return True
 
-    def _let_go(self) -> "subprocess.Popen[bytes] | None":
+    def _let_go(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             os.close(self._pipe)
             self._pipe = -1
-            process.poll()
-        return process
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(LEAVES_WITHIN_S)

@@ -17,7 +17,8 @@ _SLACK_BYTES = len(BOM) + 1
 """A byte order mark and the CR of a CRLF are not counted as part of a line."""
 
 _ID_FIRST = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d{1,18})"?\s*,\s*"(?:result|error)"\s*:'
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d{1,18})"?\s*,\s*'
+    rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"\s*:'
 )
 _ANSWER = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"\s*:')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*"?(\d{1,18})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
@@ -95,6 +96,8 @@ class LineSplitter:
     def _hold(self, data: bytes) -> None:
         if self._lost:
             self._lost += len(data)
+            if len(self._head) < HEAD_BYTES:  # the bound may be shorter than that
+                self._head += data[: HEAD_BYTES - len(self._head)]
             self._tail = (self._tail + data[-TAIL_BYTES:])[-TAIL_BYTES:]
             return
         self._held += data
