@@ -4,37 +4,70 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 Message = dict[str, Any]
 WAIT_S = 60
 LASTING_S = 600
 
 
-class Client(Protocol):
-    """An SDK's client, connected. Results are the plain objects of the wire."""
+class Client:
+    """An SDK's client, connected: `api` has its methods, which both lines of the SDK call alike.
 
-    version: str
+    Results are the plain objects of the wire. What comes that is no answer goes to `heard`.
+    """
+
+    def __init__(self, api: Any, version: str, heard: "asyncio.Queue[str]"):
+        self.version = version
+        self.api = api
+        self._heard = heard
 
     async def listed(self, kind: str) -> list[Message]:
         """All of `tools`, `prompts`, `resources` or `resourceTemplates`."""
+        listing = {
+            "tools": self.api.list_tools,
+            "prompts": self.api.list_prompts,
+            "resources": self.api.list_resources,
+            "resourceTemplates": self.api.list_resource_templates,
+        }[kind]
+        found: list[Message] = plain(await listing())[kind]
+        return found
 
     async def call(
         self, name: str, arguments: Message, progress: list[float] | None = None
     ) -> Message:
         """The result of a tool; progress on the way is added to the list."""
 
-    async def read(self, uri: str) -> Message: ...
+        async def report(done: float, total: float | None, message: str | None) -> None:
+            if progress is not None:
+                progress.append(done)
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> Message: ...
+        listen = None if progress is None else report
+        return plain(await self.api.call_tool(name, arguments, progress_callback=listen))
+
+    async def read(self, uri: str) -> Message:
+        return plain(await self.api.read_resource(uri))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Message:
+        return plain(await self.api.get_prompt(name, arguments))
 
     async def told_of_tools(self, cause: Callable[[], Awaitable[Any]]) -> None:
         """Do what changes the tools, and return when the server has told of it."""
+        await cause()
+        while await self._heard.get() != "notifications/tools/list_changed":
+            pass
 
     async def cancel_call(
         self, name: str, arguments: Message, started: Callable[[], Awaitable[Any]]
     ) -> None:
         """Start a call, wait until it has `started`, then cancel it in the SDK's own way."""
+        raise NotImplementedError
+
+
+def plain(result: Any) -> Message:
+    """An SDK's model as it was on the wire."""
+    values: Message = result.model_dump(mode="json", by_alias=True)
+    return values
 
 
 async def walk(client: Client, prefix: str) -> Message:

@@ -10,66 +10,28 @@ from mcp import ClientSession, StdioServerParameters, stdio_client, types
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
-from tests.peers.clients.walk import Message, tell, walk
+from tests.peers.clients.walk import Client, Message, plain, tell, walk
 
 
-class Mcp1:
-    """A session of the SDK; what it is told, apart from answers, goes to `heard`."""
-
-    def __init__(self, session: ClientSession, version: str, heard: "asyncio.Queue[str]"):
-        self.version = version
-        self._session = session
-        self._heard = heard
-
-    async def listed(self, kind: str) -> list[Message]:
-        listing = {
-            "tools": self._session.list_tools,
-            "prompts": self._session.list_prompts,
-            "resources": self._session.list_resources,
-            "resourceTemplates": self._session.list_resource_templates,
-        }[kind]
-        found: list[Message] = _plain(await listing())[kind]
-        return found
-
-    async def call(
-        self, name: str, arguments: Message, progress: list[float] | None = None
-    ) -> Message:
-        async def report(done: float, total: float | None, message: str | None) -> None:
-            if progress is not None:
-                progress.append(done)
-
-        listen = None if progress is None else report
-        return _plain(await self._session.call_tool(name, arguments, progress_callback=listen))
+class Mcp1(Client):
+    """A session of the SDK."""
 
     async def read(self, uri: str) -> Message:
-        return _plain(await self._session.read_resource(AnyUrl(uri)))
-
-    async def prompt(self, name: str, arguments: dict[str, str]) -> Message:
-        return _plain(await self._session.get_prompt(name, arguments))
-
-    async def told_of_tools(self, cause: Callable[[], Awaitable[Any]]) -> None:
-        await cause()
-        while await self._heard.get() != "notifications/tools/list_changed":
-            pass
+        return plain(await self.api.read_resource(AnyUrl(uri)))
 
     async def cancel_call(
         self, name: str, arguments: Message, started: Callable[[], Awaitable[Any]]
     ) -> None:
         """This SDK tells the server nothing when a call's task ends: say it by hand."""
-        request_id = self._session._request_id
+        request_id = self.api._request_id
         async with asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(self._session.call_tool(name, arguments))
+            calling = tasks.create_task(self.api.call_tool(name, arguments))
             await asyncio.sleep(0)  # it takes that number before anybody else asks for something
             await started()
             params = types.CancelledNotificationParams(requestId=request_id)
             cancelled = types.CancelledNotification(params=params)
-            await self._session.send_notification(types.ClientNotification(cancelled))
+            await self.api.send_notification(types.ClientNotification(cancelled))
             calling.cancel()
-
-
-def _plain(result: Any) -> Message:
-    plain: Message = result.model_dump(mode="json", by_alias=True)
-    return plain
 
 
 @asynccontextmanager
