@@ -91,7 +91,6 @@ class Endpoint:
         try:
             posted = Posted(headers, body, principal, accepts.stream, accepts.json)
             answer = await self._entered(posted, reply)
-            reply.answered()
             if reply.streaming or _must_stream(answer, accepts):
                 return await reply.finish(answer)
             return _response(answer, more)
@@ -116,15 +115,16 @@ class Endpoint:
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
         principal = self._guard.principal(headers)
-        if not self._guard.accepted(headers).stream:
-            raise Refused(
-                406,
-                "This is an MCP endpoint: MCP clients send POST here, and GET with "
-                "`Accept: text/event-stream` to be told of changes.",
-            )
         opened: list[HeldStream] = []
 
         def open_stream() -> HeldStream:
+            # Only now: to say first whether there is anything here for GET is the era's part.
+            if not self._guard.accepted(headers).stream:
+                raise Refused(
+                    406,
+                    "This is an MCP endpoint: MCP clients send POST here, and GET with "
+                    "`Accept: text/event-stream` to be told of changes.",
+                )
             stream = HeldStream(request, more, self._pulse, self._spawn)
             self._pulse.open.add(stream)
             opened.append(stream)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from gateway.eras.legacy.inbound import Asked, LegacyInbound
 from gateway.eras.legacy.sessions import Session
-from gateway.eras.modern.envelope import is_modern
+from gateway.eras.middle import failure_data
+from gateway.eras.modern.envelope import is_enveloped, is_modern
 from gateway.eras.modern.inbound import ModernInbound
 from gateway.eras.sides import Answer, Headers, Posted, Reply, Stream
 from gateway.protocol.errors import GatewayError, InvalidMessage
@@ -93,6 +94,10 @@ class Entrance:
     async def _batch(self, posted: Posted, reply: Reply) -> Answer:
         """An array: 2025-03-26 alone has them. Each element is a call of its own."""
         refused = InvalidMessage("A batch (JSON array) is not accepted: send one message a request")
+        try:
+            items = decode_batch(posted.body)
+        except GatewayError as error:
+            return _refused(error, None)
         if _is_modern_header(posted.headers) or posted.headers.get(SESSION) is None:
             return _refused(refused, None)
         session = self._of(posted, None)
@@ -100,12 +105,8 @@ class Entrance:
             return session
         if not session.caller.revision.batches:
             return _refused(refused, None)
-        try:
-            items = decode_batch(posted.body)
-            if not items:
-                raise InvalidMessage("A batch must not be empty")
-        except GatewayError as error:
-            return _refused(error, None)
+        if not items:
+            return _refused(InvalidMessage("A batch must not be empty"), None)
         answers = [
             body for item in items if (body := await self._one(item, session, posted, reply))
         ]
@@ -150,9 +151,10 @@ def _negotiates(message: Request | Notification, headers: Headers) -> bool:
     version = headers.get(VERSION)
     unknown = version is not None and version.strip(" \t") not in BY_NAME
     return (
-        isinstance(message, Request)
+        unknown
+        and isinstance(message, Request)
         and message.method == INITIALIZE
-        and (unknown and "_meta" not in message.params)
+        and not is_enveloped(message.params)
     )
 
 
@@ -163,7 +165,7 @@ def _is_modern_header(headers: Headers) -> bool:
 
 
 def _refused(error: GatewayError, id_: str | int | None) -> Answer:
-    return Answer(400, encode(Failure(id_, error.code, error.message, error.data)))
+    return Answer(400, encode(Failure(id_, error.code, error.message, failure_data(error))))
 
 
 def _gone(id_: str | int | None) -> Answer:

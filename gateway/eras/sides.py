@@ -113,6 +113,9 @@ class Answered(msgspec.Struct, frozen=True):
 class OpenRequest(Protocol):
     """A request a server is working on. Hold it as long as you like; no task is tied up."""
 
+    call: Call | None
+    """Whom progress and log lines are for; may change while the request is open."""
+
     @property
     def id(self) -> RequestId: ...
     @property

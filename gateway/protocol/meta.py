@@ -5,7 +5,7 @@ Source: 2026-07-28, basic/index, "_meta"; 2025-11-25 for the two older keys.
 
 import re
 
-from gateway.protocol.jsonrpc import Fields, Raw
+from gateway.protocol.jsonrpc import Fields, Json, Raw
 
 PREFIX = "io.modelcontextprotocol/"
 VERSION = PREFIX + "protocolVersion"
@@ -17,6 +17,9 @@ SUBSCRIPTION = PREFIX + "subscriptionId"
 PROGRESS_TOKEN = "progressToken"
 
 _SURVIVES = frozenset({PREFIX + "related-task", PREFIX + "model-immediate-response"})
+
+_TOKEN = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
+"""How a progress token begins and ends: a string or an integer, and nothing else."""
 
 _TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})"')
 """W3C Trace Context, version 00, as a JSON string."""
@@ -37,6 +40,13 @@ def unsigned(meta: Fields) -> Fields:
     return {
         key: held for key, held in meta.items() if not key.startswith(PREFIX) or key in _SURVIVES
     }
+
+
+def progress_token(meta: Fields) -> Json:
+    """The client's progress token, still the bytes it came as; None if there is none, or
+    none that a client may use: it would not know it again."""
+    held = meta.get(PROGRESS_TOKEN)
+    return held if isinstance(held, Raw) and _TOKEN.fullmatch(bytes(held)) else None
 
 
 def trace_of(meta: Fields) -> str | None:

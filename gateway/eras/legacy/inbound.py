@@ -243,7 +243,7 @@ def emitter(asked: Asked) -> Emit:
     """What this call says ahead of its answer: progress if it gave a token, log lines from
     the session's level on (and all of them while it has set none)."""
     held = asked.request.params.get("_meta")
-    token = (shallow(held) or {}).get(PROGRESS_TOKEN) if held is not None else None
+    token = meta.progress_token(shallow(held) or {}) if held is not None else None
     session, reply = asked.session, asked.reply
     if not asked.posted.accepts_stream:
         return silent

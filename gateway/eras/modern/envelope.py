@@ -15,7 +15,6 @@ from gateway.protocol import headers as header_names
 from gateway.protocol import meta
 from gateway.protocol.errors import (
     HeaderMismatch,
-    InvalidParams,
     MalformedEnvelope,
     UnsupportedVersion,
 )
@@ -61,14 +60,14 @@ def read_envelope(request: Request, headers: Headers) -> Envelope:
         capabilities,
         held.get(meta.CLIENT_INFO),
         _level(held),
-        held.get(meta.PROGRESS_TOKEN),
+        meta.progress_token(held),
     )
 
 
 def _level(held: Fields) -> str | None:
     level = value(held, meta.LOG_LEVEL)
     if level is not None and level not in LEVELS:
-        raise InvalidParams(f"{meta.LOG_LEVEL} must be one of {', '.join(LEVELS)}")
+        raise MalformedEnvelope(f"{meta.LOG_LEVEL} must be one of {', '.join(LEVELS)}")
     return level if isinstance(level, str) else None
 
 
@@ -93,14 +92,18 @@ def _check(headers: Headers, name: str, body: str) -> None:
         raise HeaderMismatch(f"The header {name} says {given!r:.60}, the body {body!r:.60}")
 
 
+def is_enveloped(params: Fields) -> bool:
+    """Whether these params say of themselves which modern revision they are in."""
+    return "_meta" in params and meta.VERSION in (shallow(params["_meta"]) or {})
+
+
 def is_modern(headers: Headers, body: Mapping[str, Json] | None) -> bool:
     """Whether a POST belongs to this era: by its header, or by the envelope in its params.
 
     A version header of a revision nobody knows counts as modern, so that the answer can
     list what is supported, unless the body is a plain `initialize`: those negotiate.
     """
-    enveloped = meta.VERSION in (shallow((body or {}).get("_meta")) or {})
-    if enveloped:
+    if is_enveloped(body or {}):
         return True
     version = headers.get(header_names.VERSION)
     known = BY_NAME.get(version.strip(" \t")) if version is not None else None

@@ -1,0 +1,90 @@
+"""What a client can answer, as each era says it. Pure.
+
+A legacy server is told once, when its connection opens; so connections are kept apart by
+*profile*: the part of a client's capabilities that lets servers ask it something.
+Source: 2025-11-25, basic/lifecycle; 2026-07-28, basic/index ("clientCapabilities").
+"""
+
+import msgspec
+
+from gateway.protocol.jsonrpc import Fields, Json, Raw, decoded, raw, shallow
+
+ASKABLE = ("sampling", "elicitation", "roots")
+
+NEEDED_BY = {
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+}
+"""A server's question, and the capability without which it must not be asked."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """Capabilities to open a legacy connection with. Equal profiles may share a process."""
+
+    text: bytes
+    """Their JSON, in one spelling."""
+
+    @property
+    def capabilities(self) -> Json:
+        return Raw(self.text)
+
+    def allows(self, method: str, params: Fields) -> bool:
+        """Whether a client with this profile may be asked this."""
+        declared = decoded(Raw(self.text)).get(NEEDED_BY.get(method, ""))
+        if declared is None:
+            return False
+        if method == "elicitation/create":
+            mode = decoded(params.get("mode")) or "form"
+            return mode in declared or (mode == "form" and not declared)
+        return True
+
+
+class Profiles:
+    """Profiles of clients' capabilities, worked out once for each distinct text."""
+
+    MOST = 256
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Profile | None] = {}
+
+    def of(self, capabilities: Raw) -> Profile | None:
+        """None where no server could ask this client anything."""
+        text = bytes(capabilities)
+        if text in self._known:
+            return self._known[text]
+        if len(self._known) >= self.MOST:
+            self._known.clear()
+        found = _profile(capabilities)
+        self._known[text] = found
+        return found
+
+
+def _profile(capabilities: Raw) -> Profile | None:
+    declared = decoded(capabilities)
+    kept = {
+        name: declared[name]
+        for name in ASKABLE
+        if isinstance(declared, dict) and isinstance(declared.get(name), dict)
+    }
+    if not kept:
+        return None
+    return Profile(msgspec.json.encode(kept, order="deterministic"))
+
+
+def declared_by(capabilities: Json) -> Raw | None:
+    """What a legacy client declared at `initialize`, for its caller; None if nothing."""
+    found = shallow(capabilities)
+    kept = {name: found[name] for name in ASKABLE if found and name in found}
+    return raw(kept) if kept else None
+
+
+def forward(capabilities: Raw) -> Json:
+    """A legacy client's capabilities as a modern server reads them: no change of roots is
+    ever told, and `elicitation: {}` meant forms."""
+    declared = decoded(capabilities)
+    if "roots" in declared:
+        declared["roots"] = {}
+    if declared.get("elicitation") == {}:
+        declared["elicitation"] = {"form": {}}
+    return declared
