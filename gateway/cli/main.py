@@ -176,7 +176,7 @@ def calls(reach: Reach, last: int, follow: bool, as_json: bool, **only: str | No
 @JSON
 def health(reach: Reach, as_json: bool) -> None:
     """Whether a gateway is well: exit code 0, else 1."""
-    from gateway.cli.commands import health
+    from gateway.cli.health import health
 
     health(reach, as_json=as_json)
 
