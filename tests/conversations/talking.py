@@ -73,12 +73,12 @@ class Since:
 
     def records(self, *, number: int) -> list[Message]:
         """At least so many new records: waits for them."""
-        return eventually(
-            lambda: (
-                news if len(news := self.gate.records()[self.records_before :]) >= number else None
-            ),
-            what=f"{number} records",
-        )
+
+        def written() -> list[Message]:
+            news = self.gate.records()[self.records_before :]
+            return news if len(news) >= number else []
+
+        return eventually(written, what=f"{number} records")
 
     async def told(self, server: str, method: str, *, number: int = 1) -> list[Message]:
         """The messages of this method that the server has read since; waits for so many."""
