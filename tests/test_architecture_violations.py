@@ -105,6 +105,19 @@ def test_a_rule_for_tests_sees_its_violation(tree: Path, source: str, words: str
         ("calls/call.py", "try:\n    x = 1\nexcept BaseException:\n    x = 2\n    raise\n"),
         ("eras/legacy/inbound.py", "x = Era.LEGACY\n"),
         ("config/load.py", "x = os.environ\n"),
+        ("a.py", "# Windows has none\nx = None  # type: ignore[misc]\n"),
+        (
+            "../tests/test_a.py",
+            "def test_a() -> None:\n    while f():\n        sleep(1)\n    assert 1",
+        ),
+        (
+            "../tests/test_a.py",
+            "def test_a() -> None:\n    sleep(1)  # nothing may come\n    assert 1",
+        ),
+        (
+            "../tests/test_a.py",
+            "from tests.a.clock import run\ndef test_a() -> None:\n    sleep(1)\n    assert 1",
+        ),
         ("a.py", 'x = 1  # noqa: E501  (a table is read across)\nlog.info("server.started")\n'),
     ],
 )
