@@ -12,8 +12,8 @@ from contextlib import suppress
 
 try:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+except ImportError:
+    fcntl = None  # type: ignore[assignment]  # there is no such module on Windows
 
 READ_BYTES = 64 * 2**10
 """For one read. More is slower: from 128 KiB on, malloc maps fresh pages for every read,
