@@ -9,6 +9,7 @@ from asyncio import TaskGroup
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from msgspec.structs import replace
@@ -24,7 +25,13 @@ from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.supervise import contained, keep_running
 from gateway.eras.negotiate import CONFIGURED, try_both
-from gateway.protocol.errors import GatewayError
+from gateway.protocol.errors import (
+    BadAnswer,
+    GatewayError,
+    ServerFailure,
+    ServerUnavailable,
+    UnsupportedVersion,
+)
 from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
@@ -61,7 +68,7 @@ class Downstream:
     main: Lane = field(init=False)
     second: Lane | None = None
     _known: Remembered | None = None
-    _supervisors: list["asyncio.Task[None]"] = field(default_factory=list)
+    _supervisors: dict[Lane, "asyncio.Task[None]"] = field(default_factory=dict)
     _failure: Exception | None = None
     _changed: set[Kind] = field(default_factory=set)
 
@@ -92,7 +99,7 @@ class Downstream:
         self._supervise(self.main)
 
     def _supervise(self, lane: Lane) -> None:
-        self._supervisors.append(self.tasks.create_task(keep_running(lane, self.policy)))
+        self._supervisors[lane] = self.tasks.create_task(keep_running(lane, self.policy))
 
     async def call(self, call: Call) -> Outcome:
         self.in_flight += 1
@@ -107,10 +114,10 @@ class Downstream:
 
     async def stop(self) -> None:
         """End every process of it. Bounded by the ladder of `stopping`."""
-        for supervisor in self._supervisors:
+        for supervisor in self._supervisors.values():
             supervisor.cancel()
         if self._supervisors:
-            await asyncio.wait(self._supervisors)
+            await asyncio.wait(self._supervisors.values())
         for lane in filter(None, (self.main, self.second)):
             connection = lane.connection
             lane.become(Phase.STOPPED, reason="the gateway is stopping")
@@ -134,7 +141,7 @@ class Downstream:
         if len(self.eras) < 2 or era is self.eras[0] or era not in self.eras:
             return self.main
         if self.second is None:
-            self.second = self._new_lane(self._open_second, self._connected)
+            self.second = self._new_lane(partial(self._open_second, era), self._connected)
             self._supervise(self.second)
         return self.second
 
@@ -149,7 +156,13 @@ class Downstream:
     async def _wait_connection(self, era: Era) -> Connection:
         if not self.eras:
             await self.main.wait_ready()  # only now is it known which eras there are
-        return await self._lane(era).wait_ready()
+        lane = self._lane(era)
+        try:
+            return await lane.wait_ready()
+        except ServerUnavailable:
+            if lane is self.main:
+                raise
+            return await self.main.wait_ready()  # rather in the other era than not at all
 
     async def _open_main(self) -> Connection:
         if self.eras:
@@ -161,10 +174,11 @@ class Downstream:
                 if self.section.protocol == "auto":
                     self.eras = ()  # what was remembered may no longer hold: find out again
                 raise
-        found = await try_both(self._attempt, self.clock)
+        found = await try_both(self._attempt, self.clock, lambda c: self.opener.retire(c.process))
         if not found:
             raise self._failure or GatewayError("did not start")
         self.eras = tuple(found)
+        self._drop_second()  # if it is for an era that is gone; else it starts when needed again
         for era in self.eras[1:]:
             self.opener.retire(found[era].process)  # started again when somebody needs it
         return found[self.eras[0]]
@@ -177,8 +191,28 @@ class Downstream:
             self._failure = error
             return None
 
-    async def _open_second(self) -> Connection:
-        return await self.opener.open(self.eras[1])
+    async def _open_second(self, era: Era) -> Connection:
+        try:
+            return await self.opener.open(era)
+        except (ServerFailure, BadAnswer, UnsupportedVersion):
+            if self.section.protocol == "auto":  # it answers, and does not have this era any more
+                self._beside(self._lose_second())
+            raise
+
+    async def _lose_second(self) -> None:
+        self.eras = self.eras[:1]
+        self._drop_second()
+        if self.main.connection is not None:
+            await self._remember(self.main.connection)
+
+    def _drop_second(self) -> None:
+        second, self.second = self.second, None
+        if second is not None:
+            self._supervisors.pop(second).cancel()
+            connection = second.connection
+            second.become(Phase.STOPPED, reason="it does not serve this era any more")
+            if connection is not None:
+                self.opener.retire(connection.process)
 
     # --- lists ---
 

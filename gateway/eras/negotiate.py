@@ -7,8 +7,8 @@ Source: 2026-07-28, basic/transports/stdio, "Backward compatibility".
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from gateway.eras.legacy.outbound import LegacyOutbound, is_about_version
 from gateway.eras.modern.outbound import ModernOutbound
@@ -52,14 +52,36 @@ def may_take_an_older_one(error: ServerFailure) -> bool:
 
 
 async def try_both(
-    attempt: Callable[[Era], Awaitable[Got | None]], clock: Callable[[], float]
+    attempt: Callable[[Era], Awaitable[Got | None]],
+    clock: Callable[[], float],
+    give_up: Callable[[Got], object],
 ) -> dict[Era, Got]:
     """Open a conversation in each era at once. `attempt` returns None where it failed, and is
-    cancelled where it is not worth waiting for any more."""
+    cancelled where it is not worth waiting for any more. `give_up` gets what was opened in vain:
+    somebody ended the trial before there was a verdict."""
+    opened: list[Got] = []
+
+    async def one(era: Era) -> Got | None:
+        got = await attempt(era)
+        if got is not None:
+            opened.append(got)
+        return got
+
+    try:
+        return await _verdict(one, clock)
+    except BaseException:
+        for got in opened:
+            give_up(got)
+        raise
+
+
+async def _verdict(
+    attempt: Callable[[Era], Coroutine[Any, Any, Got | None]], clock: Callable[[], float]
+) -> dict[Era, Got]:
     async with asyncio.TaskGroup() as tasks:
         started = clock()
-        modern = tasks.create_task(_run(attempt, Era.MODERN))
-        legacy = tasks.create_task(_run(attempt, Era.LEGACY))
+        modern = tasks.create_task(attempt(Era.MODERN))
+        legacy = tasks.create_task(attempt(Era.LEGACY))
         got = {Era.LEGACY: await legacy}
         if got[Era.LEGACY] is not None:
             patience = min(max(clock() - started, SHORTEST_WAIT_S), LONGEST_WAIT_S)
@@ -71,7 +93,3 @@ async def try_both(
     if not any(got.values()):  # perhaps two of it cannot live side by side
         got[Era.LEGACY] = await attempt(Era.LEGACY)
     return {era: found for era in PREFERRED if (found := got[era]) is not None}
-
-
-async def _run(attempt: Callable[[Era], Awaitable[Got | None]], era: Era) -> Got | None:
-    return await attempt(era)

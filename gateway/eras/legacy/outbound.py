@@ -15,7 +15,7 @@ from gateway.eras.sides import Answered, Channel, Greeting
 from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
-from gateway.protocol.revisions import BY_NAME, NEWEST, Era, Revision
+from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
 
@@ -113,7 +113,11 @@ class LegacyOutbound:
 
 
 def is_about_version(error: ServerFailure) -> bool:
-    """The server refused the handshake, maybe for the version: an older one may do."""
+    """The server refused the handshake, maybe for the version: an older one may do.
+    Not if it names what it supports, and nothing of that has this handshake."""
+    supported = value(shallow(error.data) or {}, "supported")
+    if isinstance(supported, list):
+        return any(known.name in supported for known in OF_ERA[Era.LEGACY])
     return error.own_code in (-32602, -32022) or "version" in error.message.lower()
 
 
