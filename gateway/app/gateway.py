@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway import __version__
 from gateway.app.reports import Reports
+from gateway.app.servers import Assembly
 from gateway.calls.notices import Board
 from gateway.calls.pipeline import chain
 from gateway.calls.routing import Forward, Resolve
@@ -30,10 +31,9 @@ from gateway.catalog.shelf import Shelf
 from gateway.config.load import Loaded
 from gateway.config.model import Config
 from gateway.config.units import Address
-from gateway.downstream.connection import Opener
-from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
-from gateway.downstream.memory import Memory, digest
+from gateway.downstream.memory import Memory
+from gateway.downstream.pool import Places
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
 from gateway.downstream.warden import Warden
@@ -45,9 +45,10 @@ from gateway.edge.pulse import Pulse
 from gateway.edge.sockets import Bound, bind
 from gateway.eras.entrance import Entrance
 from gateway.eras.legacy.inbound import LegacyInbound
-from gateway.eras.legacy.sessions import Sessions
+from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.middle import Middle
 from gateway.eras.modern.inbound import ModernInbound
+from gateway.eras.profile import Profiles
 from gateway.identity.tokens import Tokens
 from gateway.observe.audit import Audit
 from gateway.observe.lag import watch_lag
@@ -66,7 +67,7 @@ log = structlog.get_logger()
 LATER = frozenset({"completions", "logging"})
 """Capabilities that are advertised while some server may still turn out to have them."""
 
-EXPIRE_EVERY_S = 30.0
+EXPIRE_EVERY_S = 5.0
 FLUSH_WITHIN_S = 5.0
 """How long the record may take to be written out at the end."""
 
@@ -157,6 +158,7 @@ class Gateway:
         while True:
             await asyncio.sleep(min(EXPIRE_EVERY_S, self.config.limits.session_idle_s / 4))
             self.sessions.expire()
+            self.fleet.expire()
 
     async def _start(self, pages: AdminPages, bound: Sequence[Bound]) -> Listener:
         pulse = Pulse(head_s=self.config.limits.request_s)
@@ -234,41 +236,40 @@ def compose(
         wish_level=fleet.wish_level,
         new_id=_ids(),
         us=us,
+        abandon=fleet.abandon,
+        arrived=fleet.expect,
+        roots_changed=fleet.roots_changed,
         timed=metrics.served,
         clock=clock,
     )
-    sessions = Sessions(
-        config.limits.sessions, config.limits.session_idle_s, clock, lambda s: legacy.ended(s)
-    )
+
+    def ended(session: Session) -> None:
+        legacy.ended(session)
+        fleet.ended(session.id)
+
+    sessions = Sessions(config.limits.sessions, config.limits.session_idle_s, clock, ended)
     legacy = LegacyInbound(middle, sessions)
     entrance = Entrance(legacy, ModernInbound(middle))
     reports = Reports(
         config, fleet, shelf, rules, sessions, ring, spools, metrics, handle, middle, stream
     )
 
-    memory, warden = Memory(state_folder(environ)), Warden()
+    warden = Warden()
+    assembly = Assembly(
+        fleet,
+        Memory(state_folder(environ)),
+        warden,
+        tasks,
+        clock,
+        environ,
+        us,
+        config.limits.line_bytes,
+        lambda server, kinds: _published(fleet, metrics, server, kinds),
+        Profiles(),
+        Places(),
+    )
     for name, section in wanted.items():
-        launch = Launch.of(name, section, environ, config.limits.line_bytes)
-        fleet.add(
-            Downstream(
-                name,
-                section,
-                Opener(
-                    launch,
-                    us,
-                    section.start_timeout_s,
-                    partial(fleet.heard, name),
-                    fleet.retire,
-                    warden,
-                ),
-                digest([*launch.argv, str(launch.cwd), *sorted(section.env)]),
-                memory,
-                tasks,
-                clock,
-                lambda server, kinds: _published(fleet, metrics, server, kinds),
-                fleet.connected,
-            )
-        )
+        fleet.add(assembly.server(name, section))
     return Gateway(
         loaded,
         fleet,

@@ -30,7 +30,9 @@ class Caller(msgspec.Struct, frozen=True):
     client: str | None = None
     """`clientInfo` as NAME/VERSION: for the record, never for a decision."""
     capabilities: Raw | None = None
-    """What this client can answer, as it declared it; None means nothing."""
+    """What this client can answer, as 2026-07-28 says it; None means nothing."""
+    declared: Raw | None = None
+    """The same in the client's own words, where those are of an older revision."""
     session: str | None = None
 
 
@@ -109,6 +111,8 @@ class InputRequired(msgspec.Struct, frozen=True):
 
     result: Fields
     size: int = 0
+    ours: bool = False
+    """The questions are a legacy server's: the token is ours, the params are in its shape."""
 
 
 Outcome = Completed | InputRequired

@@ -90,10 +90,9 @@ class StdioServer(Section):
     """The folder to start it in. Default: the gateway's own."""
     prefix: Prefix | None = None
     """What its tools' names begin with. Default: the server's key; "" leaves names as they are."""
-    isolation: Annotated[Literal["shared"], later("isolation", "auto", "session", "principal")] = (
-        "shared"
-    )
-    """Who shares a process of it: shared = everybody."""
+    isolation: Literal["auto", "shared", "session", "principal"] = "auto"
+    """Who shares a process of it: auto = all clients that no server could ask anything,
+    shared = everybody, session = nobody, principal = who has the same token."""
     protocol: Literal["auto", "legacy", "modern"] = "auto"
     """Which era of MCP to speak with it. auto = find out and remember."""
     required: Annotated[bool, FLAG] = False

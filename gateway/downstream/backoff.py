@@ -68,11 +68,7 @@ class Exits:
         not rise together, and waits still grow from one to the next.
         """
         if self.failed:
-            return Retry(_jittered(policy.slow_wait_s, chance), failed=True)
+            return Retry(policy.slow_wait_s * (0.9 + chance / 10), failed=True)
         doublings = min(self.in_a_row - 1, 30)  # beyond, the power is only a large number
         wait_s = min(policy.first_wait_s * 2.0**doublings, policy.longest_wait_s)
-        return Retry(_jittered(wait_s, chance), failed=False)
-
-
-def _jittered(wait_s: float, chance: float) -> float:
-    return wait_s * (0.5 + chance / 2)
+        return Retry(wait_s * (0.5 + chance / 2), failed=False)

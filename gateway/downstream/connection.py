@@ -12,7 +12,7 @@ from gateway.downstream.environment import Launch
 from gateway.downstream.link import Link
 from gateway.downstream.transports.stdio import Departure, StdioTransport
 from gateway.downstream.warden import Warden
-from gateway.eras.negotiate import may_take_an_older_one, offers, outbound
+from gateway.eras.negotiate import Private, may_take_an_older_one, offers, outbound
 from gateway.eras.sides import Greeting, Outbound
 from gateway.protocol.errors import GatewayError, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request
@@ -61,7 +61,9 @@ class Opener:
     warden: Warden | None = None
     """Sees to its processes if the gateway is killed outright."""
 
-    async def open(self, era: Era, remembered: str | None = None) -> Connection:
+    async def open(
+        self, era: Era, remembered: str | None = None, private: Private | None = None
+    ) -> Connection:
         """Start a process and open the conversation.
 
         A server that refuses our revision instead of negotiating is offered each older
@@ -70,19 +72,19 @@ class Opener:
         proposals = [r for r in offers(era) if remembered in (None, r.name)] or list(offers(era))
         for proposal in proposals[:-1]:
             try:
-                return await self._open(era, proposal)
+                return await self._open(era, proposal, private)
             except ServerFailure as error:
                 if not may_take_an_older_one(error):
                     raise
                 log.info("revision.refused", server=self.launch.server, revision=proposal.name)
-        return await self._open(era, proposals[-1])
+        return await self._open(era, proposals[-1], private)
 
-    async def _open(self, era: Era, proposal: Revision) -> Connection:
+    async def _open(self, era: Era, proposal: Revision, private: Private | None) -> Connection:
         told: list[Notification] = []  # before there is a connection to hear them
         link = Link(self.launch.server, _nobody, told.append, _nobody)
         process = await StdioTransport.start(self.launch, link, self.warden)
         link.pipe = process
-        speaker = outbound(era, link, self.us, proposal)
+        speaker = outbound(era, link, self.us, proposal, private)
         link.on_asked = speaker.asked
         try:
             async with asyncio.timeout(self.start_timeout_s):

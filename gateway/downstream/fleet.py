@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 from msgspec.structs import asdict
 
+from gateway.calls.call import Caller
 from gateway.calls.notices import Board, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
@@ -18,6 +19,7 @@ from gateway.downstream.connection import Connection, Process
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
 from gateway.protocol.errors import GatewayError
+from gateway.protocol.jsonrpc import Json
 
 log = structlog.get_logger()
 
@@ -116,6 +118,35 @@ class Fleet:
             about = {k: v for k, v in asdict(note).items() if v and k != "event"}
             log.warning(note.event, **about)
         return changed
+
+    # --- clients that need a process of their own ---
+
+    def expect(self, caller: Caller) -> None:
+        """A client has come: have a process ready where it may need one."""
+        if caller.capabilities is not None:
+            for server in self.servers.values():
+                server.expect(caller)
+
+    def ended(self, session: str) -> None:
+        """A session is over: so are the processes that served it alone."""
+        for server in self.servers.values():
+            server.apart.pool.close(("session", session))
+
+    def roots_changed(self, session: str) -> None:
+        """A client's roots are others now: only its own processes care."""
+        for server in self.servers.values():
+            for connection in server.apart.pool.of(("session", session)):
+                connection.outbound.roots_changed()
+
+    def abandon(self, name: str, token: Json) -> None:
+        """The client of a parked call will not come back."""
+        if name in self.servers:
+            self.servers[name].apart.parked.abandon(token)
+
+    def expire(self) -> None:
+        """Give up what has waited or idled too long. Called now and then."""
+        for server in self.servers.values():
+            server.apart.expire()
 
     # --- what clients want ---
 

@@ -14,17 +14,19 @@ from functools import partial
 import structlog
 from msgspec.structs import replace
 
-from gateway.calls.call import Call, Outcome
+from gateway.calls.call import Call, Caller, Outcome
 from gateway.calls.notices import ListChanged, Notice
 from gateway.catalog.entries import Kind, Listing
 from gateway.config.model import StdioServer
+from gateway.downstream.apart import Apart
 from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.supervise import contained, keep_running
-from gateway.eras.negotiate import CONFIGURED, try_both
+from gateway.eras.negotiate import CONFIGURED, needs_apart, try_both
+from gateway.eras.questions import STATE
 from gateway.protocol.errors import (
     BadAnswer,
     GatewayError,
@@ -32,9 +34,13 @@ from gateway.protocol.errors import (
     ServerUnavailable,
     UnsupportedVersion,
 )
+from gateway.protocol.jsonrpc import Fields, value
 from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
+
+MEMBERS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": "uriTemplate"}
+"""Of a listing, and what its items are known by."""
 
 QUIET_S = 0.1
 """Changes of a list come in bursts; they are read once, this long after the first."""
@@ -61,6 +67,7 @@ class Downstream:
     published: Callable[["Downstream", frozenset[Kind]], Awaitable[None]]
     connected: Callable[["Downstream", Connection], None]
     """A connection has just become ready: subscribe again, set levels again."""
+    apart: Apart
     listing: Listing = field(init=False)
     eras: tuple[Era, ...] = field(init=False)
     policy: RestartPolicy = field(default_factory=RestartPolicy)
@@ -104,6 +111,8 @@ class Downstream:
     async def call(self, call: Call) -> Outcome:
         self.in_flight += 1
         try:
+            if self.apart.concerns(call) and (served := await self._call_apart(call)) is not None:
+                return served
             lane = self._lane(call.caller.revision.era)
             connection = lane.connection
             if connection is None:
@@ -112,12 +121,33 @@ class Downstream:
         finally:
             self.in_flight -= 1
 
+    async def _call_apart(self, call: Call) -> Outcome | None:
+        """Serve the call of a client that needs a connection of its own, or goes on with a
+        call that waits; None if it is like everybody else's."""
+        if not self.eras:
+            await self.main.wait_ready()
+        era = self._era(call.caller.revision.era)
+        if STATE in call.params and needs_apart(era):
+            return await self.apart.parked.resume(call)
+        wanted = self.apart.whose(call.caller, era)
+        return None if wanted is None else await self.apart.call(wanted, call)
+
+    def _era(self, asked: Era) -> Era:
+        """The era to speak for a client of this one: its own, if the server has it."""
+        return asked if asked in self.eras else self.eras[0]
+
+    def expect(self, caller: Caller) -> None:
+        """A client has come; it may soon need a process of its own."""
+        if self.eras:
+            self.apart.prepare(caller, self._era(caller.revision.era))
+
     async def stop(self) -> None:
         """End every process of it. Bounded by the ladder of `stopping`."""
         for supervisor in self._supervisors.values():
             supervisor.cancel()
         if self._supervisors:
             await asyncio.wait(self._supervisors.values())
+        await self.apart.pool.stop()
         for lane in filter(None, (self.main, self.second)):
             connection = lane.connection
             lane.become(Phase.STOPPED, reason="the gateway is stopping")
@@ -174,7 +204,9 @@ class Downstream:
                 if self.section.protocol == "auto":
                     self.eras = ()  # what was remembered may no longer hold: find out again
                 raise
-        found = await try_both(self._attempt, self.clock, lambda c: self.opener.retire(c.process))
+        found = await try_both(
+            self._attempt, self.clock, lambda got: self.opener.retire(got.process)
+        )
         if not found:
             raise self._failure or GatewayError("did not start")
         self.eras = tuple(found)
@@ -215,6 +247,19 @@ class Downstream:
                 self.opener.retire(connection.process)
 
     # --- lists ---
+
+    async def learn(self, connection: Connection) -> None:
+        """A private connection may list more than the shared one: servers offer some tools
+        only to clients that can be asked. What is new is offered to everybody."""
+        part = await connection.outbound.list(frozenset(Kind))
+        more = {
+            member: mine + new
+            for member, key in MEMBERS.items()
+            if (new := _unknown(getattr(part, member), mine := getattr(self.listing, member), key))
+        }
+        if more:
+            self.listing = replace(self.listing, **more)
+            await self.published(self, frozenset())
 
     async def _read_lists(self, connection: Connection) -> None:
         greeting = connection.greeting
@@ -273,3 +318,8 @@ class Downstream:
             instructions=listing.instructions,
         )
         await self.memory.remember(self.key, self._known)
+
+
+def _unknown(found: tuple[Fields, ...], mine: tuple[Fields, ...], key: str) -> tuple[Fields, ...]:
+    known = {value(one, key) for one in mine}
+    return tuple(one for one in found if value(one, key) not in known)

@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 SHELL = "/bin/sh"
 
-SCRIPT = """
+SCRIPT = """# onegate-warden: ends the servers of a gateway that was killed
 trap '' HUP INT QUIT TERM PIPE USR1 USR2 TSTP
 groups=
 while read -r sign group; do

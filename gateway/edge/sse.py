@@ -221,10 +221,6 @@ class StreamingReply:
         if connection.transport is None and self._task is not None:
             self._task.cancel()  # it had gone before anybody asked
 
-    def answered(self) -> None:
-        """The answer is there: from now on the client's going away concerns nobody."""
-        connection_of(self._request).ends = None
-
     def closed(self) -> None:
         """The request is over, however it ended."""
         connection = connection_of(self._request)

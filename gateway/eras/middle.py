@@ -43,6 +43,12 @@ class Middle:
     new_id: Callable[[], str]
     us: Fields
     """Our `serverInfo`."""
+    abandon: Callable[[str, Json], None]
+    """Told the server and the token of a parked call whose client will not come back."""
+    arrived: Callable[[Caller], None]
+    """A client has come that servers could ask something."""
+    roots_changed: Callable[[str], None]
+    """Told the session whose client has other roots now."""
     timed: Callable[[str, float], None]
     """Told method and seconds of each request that is not a call."""
     clock: Callable[[], float]

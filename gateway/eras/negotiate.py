@@ -10,8 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from gateway.eras.legacy.outbound import LegacyOutbound, is_about_version
+from gateway.eras.legacy.parked import Parked
 from gateway.eras.modern.outbound import ModernOutbound
+from gateway.eras.profile import Profile
 from gateway.eras.sides import Channel, Outbound
 from gateway.protocol.errors import ServerFailure
 from gateway.protocol.jsonrpc import Fields
@@ -35,11 +39,28 @@ question in t seconds and not the other after 2t will not answer it (nor do SDK
 clients wait beyond 10 s)."""
 
 
-def outbound(era: Era, channel: Channel, us: Fields, offer: Revision) -> Outbound:
+class Private(msgspec.Struct, frozen=True):
+    """For whom a connection is opened, if not for everybody."""
+
+    profile: Profile
+    parked: Parked
+
+
+def outbound(
+    era: Era, channel: Channel, us: Fields, offer: Revision, private: Private | None = None
+) -> Outbound:
     """Who speaks this era over this channel."""
     if era is Era.MODERN:
         return ModernOutbound(channel, us)
-    return LegacyOutbound(channel, us, offer)
+    if private is None:
+        return LegacyOutbound(channel, us, offer)
+    return LegacyOutbound(channel, us, offer, private.profile, private.parked)
+
+
+def needs_apart(era: Era) -> bool:
+    """Whether clients that can be asked need connections of their own: where capabilities
+    are told once, when a connection opens."""
+    return era is Era.LEGACY
 
 
 def offers(era: Era) -> tuple[Revision, ...]:

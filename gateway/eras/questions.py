@@ -91,8 +91,8 @@ def _older_form(params: Fields) -> Fields | None:
 
 
 def _titled(field: Json) -> Json:
-    choices = field.get("oneOf") if isinstance(field, dict) else None
-    if not elements(choices):
+    choices = elements(field.get("oneOf")) if isinstance(field, dict) else None
+    if not choices:
         return field
     kept = {name: held for name, held in field.items() if name != "oneOf"}
     return {

@@ -170,6 +170,9 @@ class Outbound(Protocol):
     async def wish_level(self, level: str) -> None:
         """Some client wants log lines from this level on; the most verbose wish wins."""
 
+    def roots_changed(self) -> None:
+        """The one client behind this connection has other roots now."""
+
     def asked(self, request: Request) -> None:
         """The server asks. Answered at once, even if only with a refusal."""
 

@@ -111,6 +111,12 @@ class Cancelled(GatewayError):
     kind, code = "cancelled", -31004
 
 
+class Superseded(GatewayError):
+    """Two retries of one parked call met: the later one is served."""
+
+    kind, code = "cancelled", -32603
+
+
 class BadAnswer(GatewayError):
     """The server answered, but with something that is no answer."""
 

@@ -17,6 +17,8 @@ SET_LEVEL = "logging/setLevel"
 SUBSCRIBE = "resources/subscribe"
 UNSUBSCRIBE = "resources/unsubscribe"
 
+ROOTS_CHANGED = "notifications/roots/list_changed"
+
 CALL_TOOL = "tools/call"
 GET_PROMPT = "prompts/get"
 READ_RESOURCE = "resources/read"

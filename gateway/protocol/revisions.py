@@ -26,16 +26,27 @@ class Revision:
     """`resource_link` content, `title`, `outputSchema`, `structuredContent`."""
     any_output: bool = False
     """`outputSchema` and `structuredContent` may be of any JSON type, not objects alone."""
+    elicits: bool = True
+    """A client may be asked for input at all."""
+    asks_fully: bool = False
+    """Elicitation by URL, choices of several; tools in sampling."""
     polling: bool = False
     """A stream starts with a priming event and may be resumed by GET."""
 
 
 KNOWN = (
-    Revision("2024-11-05", Era.LEGACY, audio=False, annotations=False, resource_links=False),
-    Revision("2025-03-26", Era.LEGACY, batches=True, resource_links=False),
+    Revision(
+        "2024-11-05",
+        Era.LEGACY,
+        audio=False,
+        annotations=False,
+        resource_links=False,
+        elicits=False,
+    ),
+    Revision("2025-03-26", Era.LEGACY, batches=True, resource_links=False, elicits=False),
     Revision("2025-06-18", Era.LEGACY),
-    Revision("2025-11-25", Era.LEGACY, polling=True),
-    Revision("2026-07-28", Era.MODERN, any_output=True),
+    Revision("2025-11-25", Era.LEGACY, asks_fully=True, polling=True),
+    Revision("2026-07-28", Era.MODERN, any_output=True, asks_fully=True),
 )
 BY_NAME = {revision.name: revision for revision in KNOWN}
 NEWEST = {era: [r for r in KNOWN if r.era is era][-1] for era in Era}

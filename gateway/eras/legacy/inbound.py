@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
+from gateway.calls.call import Call, Caller, Completed, Emit, InputRequired, Outcome, Spent, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data
+from gateway.eras.profile import declared_by, forward
+from gateway.eras.questions import ANSWERED, STATE
 from gateway.eras.shapes import result as shaped
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Posted, Reply
@@ -34,8 +36,10 @@ from gateway.protocol.jsonrpc import (
     Message,
     Notification,
     Request,
+    Result,
     as_bytes,
     encode,
+    raw,
     shallow,
     value,
 )
@@ -46,6 +50,10 @@ RESOURCE_NOT_FOUND = -32002
 MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}
 BETWEEN_US = frozenset({-32020, -32022})
 """What a modern server may hold against our own request: to this client a plain failure."""
+
+MOST_ROUNDS = 10
+"""Of questions in one call: what SDK clients answer before they suspect a loop."""
+AGAIN_S = 0.1
 
 Served = Callable[["Asked"], Awaitable[bytes]]
 
@@ -86,14 +94,18 @@ class LegacyInbound:
     def initialize(self, request: Request, posted: Posted) -> Answer:
         """Open a session. Waits for no server: whatever is not up yet announces itself."""
         revision = negotiated(value(request.params, "protocolVersion"))
+        declared = declared_by(request.params.get("capabilities"))
         caller = Caller(
             revision,
             posted.principal,
             self.middle.client(request.params.get("clientInfo")),
+            capabilities=raw(forward(declared)) if declared is not None else None,
+            declared=declared,
         )
         session = self.sessions.open(caller)
         session.caller = replace(caller, session=session.id)
         session.unsubscribe = self.middle.board.subscribe(session.hear)
+        self.middle.arrived(session.caller)
         body = _framed(request, as_bytes(self._welcome(revision)))
         return Answer(200, body, {SESSION: session.id})
 
@@ -126,6 +138,10 @@ class LegacyInbound:
                 id_ = value(params, "requestId")
                 if isinstance(id_, str | int):
                     session.cancel(id_)
+            case Notification(methods.ROOTS_CHANGED):
+                self.middle.roots_changed(session.id)
+            case Result() | Failure():
+                session.questions.answered(message)
         return Answer(202)
 
     async def request(self, asked: Asked) -> bytes:
@@ -194,7 +210,7 @@ class LegacyInbound:
         assert task is not None, "handlers run in tasks"
         session.calls[request.id] = task
         try:
-            return self._shaped(await self.middle.handle(call), session.caller.revision)
+            return self._shaped(await self._handled(call, asked), session.caller.revision)
         except GatewayError as error:
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
@@ -211,14 +227,46 @@ class LegacyInbound:
             session.calls.pop(request.id, None)
             session.cancelled.discard(request.id)
 
+    async def _handled(self, call: Call, asked: Asked) -> Outcome:
+        """The call, and each time the server asks for input, the same call with the answers."""
+        outcome = await self.middle.handle(call)
+        for _ in range(MOST_ROUNDS):
+            if not isinstance(outcome, InputRequired):
+                return outcome
+            if not asked.posted.accepts_stream:
+                self._abandon(call, outcome)
+                raise CannotAnswer("The server asks for input, but this client takes no stream")
+            outcome = await self.middle.handle(await self._retry(call, outcome, asked))
+        self._abandon(call, outcome)
+        raise CannotAnswer(f"The server asked for input more than {MOST_ROUNDS} times")
+
+    async def _retry(self, call: Call, outcome: InputRequired, asked: Asked) -> Call:
+        """Put the questions to the client; the call that carries its answers."""
+        questions = asked.session.questions
+        try:
+            answers = await questions.put(outcome.result, asked.reply, by_legacy=outcome.ours)
+        except BaseException:
+            self._abandon(call, outcome)
+            raise
+        if not answers:  # the server only wants to be called again: not in a busy loop
+            await asyncio.sleep(AGAIN_S)
+        state = {STATE: outcome.result[STATE]} if STATE in outcome.result else {}
+        params = {**call.params, **({ANSWERED: answers} if answers else {}), **state}
+        return replace(call, id=self.middle.new_id(), params=params, spent=Spent())
+
+    def _abandon(self, call: Call, outcome: Outcome) -> None:
+        """Nobody will answer: a server that waits in mid-call is told so now."""
+        if isinstance(outcome, InputRequired) and outcome.ours:
+            entry = self.middle.offered().resolve(call.kind, call.name)
+            if entry is not None:
+                self.middle.abandon(entry.route.server, outcome.result.get(STATE))
+
     async def _complete(self, asked: Asked) -> bytes:
         call = self.middle.call(asked.request, asked.session.caller, len(asked.posted.body))
         return self._shaped(await self.middle.complete(call), asked.session.caller.revision)
 
     def _shaped(self, outcome: Outcome, revision: Revision) -> bytes:
-        if isinstance(outcome, InputRequired):
-            raise CannotAnswer("The server asks for input, which this connection cannot give yet")
-        assert isinstance(outcome, Completed)
+        assert isinstance(outcome, Completed), "questions were answered before"
         result = shaped(without(outcome.result, MODERN_ONLY), revision)
         own = shallow(result["_meta"]) if "_meta" in result else None
         if own is not None and meta.SERVER_INFO in own:

@@ -1,7 +1,8 @@
 """Call a server that speaks a revision up to 2025-11-25.
 
-The connection is shared by everyone and opened without client capabilities, so
-the server has nobody to ask; if it asks all the same it is refused at once.
+A connection that everybody shares is opened without client capabilities: the server has
+nobody to ask, and is refused at once if it asks all the same. One opened with a profile
+belongs to one client; a question then interrupts the call that caused it (`parked`).
 """
 
 import asyncio
@@ -11,6 +12,10 @@ from gateway.calls.call import Call, Completed, Outcome
 from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.legacy.parked import Leg, Parked
+from gateway.eras.profile import Profile
+from gateway.eras.questions import ANSWERED, STATE, is_question
+from gateway.eras.shapes import without
 from gateway.eras.sides import Answered, Channel, Greeting
 from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, ServerFailure
@@ -18,6 +23,9 @@ from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, val
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
+
+MOST_UNOWNED = 8
+"""Questions before any call: servers ask for roots as soon as they are up."""
 
 
 @dataclass(slots=True)
@@ -29,13 +37,26 @@ class LegacyOutbound:
     """Our own `clientInfo`."""
     offer: Revision = NEWEST_LEGACY
     """What to propose; older for servers that refuse rather than negotiate."""
+    profile: Profile | None = None
+    """What the one client behind this connection can answer; None: shared by everybody."""
+    parked: Parked | None = None
+    """Where interrupted calls wait; there if there is a profile."""
+    _legs: list[Leg] = field(default_factory=list)
+    """Running on this connection, oldest first."""
+    _unowned: list[Request] = field(default_factory=list)
+    """Asked while no call ran; put to the client with the next."""
     _capabilities: Fields = field(default_factory=dict)
     _watched: frozenset[str] = frozenset()
     _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
     _level: str | None = None
 
     async def start(self) -> Greeting:
-        params = {"protocolVersion": self.offer.name, "capabilities": {}, "clientInfo": self.us}
+        declared = self.profile.capabilities if self.profile else {}
+        params = {
+            "protocolVersion": self.offer.name,
+            "capabilities": declared,
+            "clientInfo": self.us,
+        }
         opened = await self.channel.open(methods.INITIALIZE, params)
         result = (await opened.answer).result  # never cancelled towards the server: spec, lifecycle
         greeting = _greeting(self.channel.server, result)
@@ -58,16 +79,26 @@ class LegacyOutbound:
         )
 
     async def call(self, call: Call) -> Outcome:
-        params = downward(call)
+        params = without(downward(call), (ANSWERED, STATE))
         if call.meta:
             params = {**params, "_meta": call.meta}
         opened = await self.channel.open(call.method, params, call)
+        if self.parked is not None:
+            return await self._interruptible(self.parked.begin(opened, self.channel, call), call)
         try:
             answered = await opened.answer
         except asyncio.CancelledError:
             opened.cancel("The client or its time limit gave up")
             raise
         return Completed(answered.result, answered.size)
+
+    async def _interruptible(self, leg: Leg, call: Call) -> Outcome:
+        self._legs = [one for one in self._legs if not one.over]
+        self._legs.append(leg)
+        for question in self._unowned:
+            leg.asked(question)
+        self._unowned.clear()
+        return await leg.wait(call)
 
     async def watch(self, uris: frozenset[str]) -> None:
         offered = shallow(self._capabilities.get("resources")) or {}
@@ -90,13 +121,36 @@ class LegacyOutbound:
     def asked(self, request: Request) -> None:
         if request.method == methods.PING:
             self.channel.answer(request, {})
-        else:
+        elif self.profile is None or not is_question(request.method):
             self.channel.refuse(request, -32601, "No client can be asked over this connection")
+        elif not self.profile.allows(request.method, request.params):
+            code = -32602 if request.method == "elicitation/create" else -32601
+            self.channel.refuse(request, code, f"This client cannot be asked {request.method}")
+        else:
+            self._interrupt(request)
+
+    def _interrupt(self, request: Request) -> None:
+        """Whose question is it? A legacy server does not say. All calls here are one
+        client's, so it cannot reach the wrong person: the newest call puts it."""
+        running = [leg for leg in self._legs if not leg.over]
+        if running:
+            running[-1].asked(request)
+        elif len(self._unowned) < MOST_UNOWNED:
+            self._unowned.append(request)
+        else:
+            self.channel.refuse(request, -32601, "No call is running that could be asked")
+
+    def roots_changed(self) -> None:
+        """The client's roots are others now; only legacy revisions tell so."""
+        self.channel.tell(methods.ROOTS_CHANGED, {})
 
     def told(self, notification: Notification) -> Notice | None:
         method, params = notification.method, notification.params
         if method == methods.MESSAGE:
             deliver(self.channel, params, self.channel.calls())
+        elif method == methods.CANCELLED:
+            for leg in self._legs:
+                leg.withdrawn(value(params, "requestId"))
         elif method in methods.LIST_CHANGED:
             return ListChanged(Kind(methods.LIST_CHANGED[method]))
         elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):

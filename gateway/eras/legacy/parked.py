@@ -26,7 +26,7 @@ from gateway.eras.questions import (
     refusal_in,
 )
 from gateway.eras.sides import Answered, Channel, OpenRequest
-from gateway.protocol.errors import GatewayError, InvalidParams, Superseded, Throttled
+from gateway.protocol.errors import Cancelled, GatewayError, InvalidParams, Superseded, Throttled
 from gateway.protocol.jsonrpc import Fields, Json, Request, decoded, shallow, value
 
 log = structlog.get_logger()
@@ -110,12 +110,12 @@ class Leg:
             while not self.opened.answer.done():
                 if self.asks:
                     await asyncio.wait({self.opened.answer}, timeout=TOGETHER_S)
-                    if not self.opened.answer.done() and self.asks and self._news is mine:
-                        return self._park(call)
-                    continue
-                await mine
+                else:
+                    await mine
                 if self._news is not mine:
                     raise Superseded("The same request came again and is answered there")
+                if self.asks and not self.opened.answer.done():
+                    return self._park(call)
                 mine = self._news = asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
             if self._news is mine:
@@ -140,11 +140,12 @@ class Leg:
         if self._rounds > MOST_ROUNDS:
             self.abandon("Too many rounds of questions")
             raise GatewayError(f"The server asked more than {MOST_ROUNDS} times")
+        self.parked.admit(self)
         self.opened.call = msgspec.structs.replace(call, emit=self._kept, log_level=None)
         self._news = None
-        self._before, self.token = self.token, secrets.token_urlsafe(24)
+        self._before, self.token = self.token or self._before, secrets.token_urlsafe(24)
         self.owner = self.owner or owner_of(call)
-        self.parked.keep(self, self._before)
+        self.parked.keep(self, self.token, self._before)
         questions = {
             key: {"method": ask.method, "params": ask.params} for key, ask in self.asks.items()
         }
@@ -161,8 +162,11 @@ class Leg:
             self._news.set_result(None)
 
     def _finished(self) -> Outcome:
-        self.over = True
-        self.parked.ended(self)
+        if not self.over:
+            self.over = True
+            self.parked.ended(self)
+        if self.opened.answer.cancelled():
+            raise Cancelled("The call was given up")
         answered: Answered = self.opened.answer.result()
         return Completed(answered.result, answered.size)
 
@@ -219,17 +223,20 @@ class Parked:
     def begin(self, opened: OpenRequest, channel: Channel, call: Call) -> Leg:
         return Leg(opened, channel, self, call.caller.principal)
 
-    def keep(self, leg: Leg, before: str | None) -> None:
-        """A leg has just been parked under a new token. Raises `Throttled` at the bounds."""
-        others = [one for one in self._legs.values() if one is not leg and not one.over]
-        mine = sum(1 for one in set(others) if one.principal == leg.principal)
-        if len(set(others)) >= self.bounds.calls or mine >= self.bounds.per_principal:
+    def admit(self, leg: Leg) -> None:
+        """Whether one more may be parked. If not it is given up, and `Throttled` raised."""
+        others = {one for one in self._legs.values() if one is not leg and not one.over}
+        mine = sum(1 for one in others if one.principal == leg.principal)
+        if len(others) >= self.bounds.calls or mine >= self.bounds.per_principal:
             leg.abandon("Too many calls wait for their clients")
             raise Throttled(f"Too many calls of {self.server} wait for answers of their clients")
+
+    def keep(self, leg: Leg, token: str, before: str | None) -> None:
+        """A leg has just been parked under a new token; the one before is good for a client
+        that never saw the new one, those before that are not."""
         leg.expires = self.clock() + self.bounds.age_s
         self._legs = {t: one for t, one in self._legs.items() if one is not leg or t == before}
-        assert leg.token is not None
-        self._legs[leg.token] = leg
+        self._legs[token] = leg
 
     async def resume(self, call: Call) -> Outcome:
         """Go on with the call this one's token stands for.

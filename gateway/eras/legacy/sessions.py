@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from gateway.calls.call import Caller
 from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind
+from gateway.eras.legacy.asking import Questions
 from gateway.eras.sides import Stream
 from gateway.protocol import methods
 from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line
@@ -35,9 +36,15 @@ class Session:
     stream: Stream | None = None
     calls: dict[RequestId, "asyncio.Task[object]"] = field(default_factory=dict)
     cancelled: set[RequestId] = field(default_factory=set)
+    questions: Questions = field(init=False)
+    """What servers ask this client."""
     unsubscribe: Callable[[], None] = lambda: None
     _unheard: dict[str, Fields] = field(default_factory=dict)
     """Notification to its params, for when a stream opens: lists by method, updates by URI."""
+
+    def __post_init__(self) -> None:
+        caller = self.caller
+        self.questions = Questions(caller.revision, caller.declared)
 
     def hear(self, notice: Notice) -> None:
         """Implements `calls.notices.Hear`."""

@@ -11,6 +11,7 @@ from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
 from gateway.eras.modern.listen import listen
+from gateway.eras.questions import ASKED, for_modern, questions_in
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Headers, Posted, Reply
 from gateway.protocol import meta, methods
@@ -31,9 +32,11 @@ from gateway.protocol.jsonrpc import (
     Notification,
     Request,
     as_bytes,
+    elements,
     encode,
     raw,
     shallow,
+    value,
 )
 
 log = structlog.get_logger()
@@ -144,6 +147,8 @@ class ModernInbound:
                 told = error_result(error, entry.route.server if entry else None)
                 told["_meta"] = {**told["_meta"], **self._identity}
                 return as_bytes({**told, "resultType": "complete"})
+            if (visit := _to_visit(error, envelope.capabilities)) is not None:
+                return as_bytes({**visit, **self._stamp, "resultType": "input_required"})
             raise _readable(error, call.name) from error
         return self._shaped(outcome, request.method)
 
@@ -159,7 +164,7 @@ class ModernInbound:
             envelope.revision,
             asked.posted.principal,
             self.middle.client(envelope.client_info),
-            envelope.capabilities,
+            None if bytes(envelope.capabilities) == b"{}" else envelope.capabilities,
         )
 
     def _check_params(self, request: Request, headers: Headers) -> None:
@@ -178,6 +183,8 @@ class ModernInbound:
             case InputRequired(result):
                 stamp["resultType"] = "input_required"
                 result = without(result, CACHE)
+                if outcome.ours:
+                    result = {**result, ASKED: _modern_questions(result)}
             case Completed(result):
                 if method == methods.READ_RESOURCE:
                     stamp = {**CACHE, **{k: result[k] for k in CACHE if k in result}, **stamp}
@@ -210,6 +217,33 @@ def emitter(envelope: Envelope, reply: Reply) -> Emit:
                 reply.push(Notification(methods.MESSAGE, params))
 
     return emit
+
+
+def _modern_questions(result: Fields) -> Json:
+    """A legacy server's questions, as this revision puts them."""
+    return {
+        key: {"method": method, "params": for_modern(params)}
+        for key, (method, params) in questions_in(result).items()
+    }
+
+
+def _to_visit(error: GatewayError, capabilities: Json) -> Fields | None:
+    """A server of 2025-11-25 that will not go on before URLs are visited, asked in the way
+    of this revision. The retry is a call of its own: the server keeps nothing open."""
+    if not isinstance(error, ServerFailure) or error.own_code != URL_ELICITATION_REQUIRED:
+        return None
+    elicits = value(shallow(capabilities) or {}, "elicitation")
+    wanted = elements((shallow(error.data) or {}).get("elicitations"))
+    if not isinstance(elicits, dict) or "url" not in elicits or not wanted:
+        return None
+    asked = {
+        f"url-{number}": {
+            "method": "elicitation/create",
+            "params": {"mode": "url", **for_modern(shallow(params) or {})},
+        }
+        for number, params in enumerate(wanted, 1)
+    }
+    return {ASKED: asked}
 
 
 def _readable(error: GatewayError, name: str) -> GatewayError:

@@ -112,6 +112,9 @@ class ModernOutbound:
     async def wish_level(self, level: str) -> None:
         """Nothing to set: each request carries its own level."""
 
+    def roots_changed(self) -> None:
+        """Nothing to tell: each request carries what it needs."""
+
     def asked(self, request: Request) -> None:
         self.channel.refuse(request, -32601, "A server sends no requests in this revision")
 
