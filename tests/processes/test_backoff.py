@@ -67,7 +67,7 @@ def test_a_failed_server_that_recovers_is_forgiven() -> None:
 def test_a_missing_command_has_failed_at_once_and_is_looked_for_now_and_then() -> None:
     exits = Exits().after(1.0, POLICY, permanent=True)
     assert exits.retry(POLICY, 1) == Retry(300.0, failed=True)
-    assert exits.retry(POLICY, 0) == Retry(150.0, failed=True)
+    assert exits.retry(POLICY, 0) == Retry(270.0, failed=True)
 
 
 def test_what_is_remembered_does_not_grow() -> None:
