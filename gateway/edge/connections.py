@@ -33,13 +33,14 @@ class Leaver(Protocol):
 class Connection(web.RequestHandler):
     """One client's connection. Requests on it are served one after the other."""
 
-    __slots__ = ("ends", "heard", "leaver", "since_s", "unmoved_s", "unsent")
+    __slots__ = ("ends", "heard", "is_serving", "leaver", "since_s", "unmoved_s", "unsent")
 
     def __init__(self, server: web.Server, since_s: float, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.since_s = since_s
         self.heard = False
         """A whole request head has come in."""
+        self.is_serving = False
         self.ends: asyncio.Task[Any] | None = None
         """The task that is pointless once the client has gone."""
         self.leaver: Leaver | None = None
@@ -60,6 +61,19 @@ class Connection(web.RequestHandler):
         elif pulse.now_s - self.unmoved_s >= pulse.stall_s:
             log.warning("reader.cut", unsent_bytes=unsent, stalled_s=pulse.stall_s)
             transport.abort()
+
+    def close(self) -> None:
+        """Close after the request being served; at once if there is none. (aiohttp alone
+        would leave an idle connection open and deaf until the very end.)"""
+        super().close()
+        if not self.is_serving and self.transport is not None:
+            self.transport.close()
+
+    def log_access(
+        self, request: web.BaseRequest, response: web.StreamResponse, time: float | None
+    ) -> None:
+        """Called when an answer is out; we keep no access log."""
+        self.is_serving = False
 
     def leave(self) -> None:
         """The client has gone."""
@@ -124,7 +138,8 @@ class Connections(web.Server):
     def _heard(
         self, message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any
     ) -> web.BaseRequest:
-        cast(Connection, protocol).heard = True
+        connection = cast(Connection, protocol)
+        connection.heard = connection.is_serving = True
         return web.BaseRequest(message, payload, protocol, writer, task, self._running)
 
 

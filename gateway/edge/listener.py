@@ -52,13 +52,12 @@ class Listener:
         self._ticker = self._tasks.create_task(self._pulse.run())
 
     def stop_accepting(self) -> None:
-        """Close the sockets and the idle connections; what is being served goes on."""
+        """Close the sockets; connections that are there go on."""
         for server in self._servers:
             server.close()
         for one in self._bound:
             one.close()
         self._servers, self._bound = [], ()
-        self._connections.pre_shutdown()
 
     async def drain(self, grace_s: float) -> None:
         """Stop: let answers finish within `grace_s`, end held streams, then cut the rest.
@@ -66,6 +65,8 @@ class Listener:
         Returns after `grace_s` and three times `CUT_S` at the latest.
         """
         self.stop_accepting()
+        await asyncio.sleep(0)  # what was read by now is served yet
+        self._connections.pre_shutdown()
         for one in tuple(self._pulse.open):
             one.wind_up()
         await self._wait_quiet(grace_s)

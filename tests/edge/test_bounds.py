@@ -44,6 +44,19 @@ def test_a_declared_body_over_the_bound_is_refused_unread_and_the_answer_arrives
     run(main())
 
 
+def test_a_body_that_came_with_its_head_is_bounded_as_well() -> None:
+    async def main() -> None:
+        entrance = FakeEntrance()
+        async with serving(entrance, body_bytes=1000) as served, connected(served) as client:
+            usual = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+            usual += "Content-Type: application/json\r\nContent-Length: 1001\r\n\r\n"
+            client.send(usual.encode() + b"x" * 1001)
+            assert (await client.response()).status == 413
+        assert entrance.posted == []
+
+    run(main())
+
+
 def _chunked(*chunks: bytes) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
 

@@ -10,6 +10,7 @@ from tests.edge.conftest import OnLoop
 from tests.edge.serving import (
     OK,
     FakeEntrance,
+    Raw,
     asked,
     connected,
     events,
@@ -145,21 +146,21 @@ def test_a_client_that_stops_reading_is_cut_and_others_do_not_notice(on_loop: On
 
 def test_a_slow_reader_that_does_read_is_waited_for() -> None:
     async def main() -> None:
-        size = 6_000_000
+        size = 30_000_000  # more than the kernel takes off our hands
 
         async def work(posted: Posted, reply: Reply) -> Answer:
             return Answer(200, b"x" * size)
 
-        async with (
-            serving(FakeEntrance(work), pulse={"stall_s": 0.4}) as served,
-            connected(served) as client,
-        ):
+        async with serving(FakeEntrance(work), pulse={"stall_s": 0.5}) as served:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**19)
+            client = Raw(reader, writer)
             client.post()
             await client.head()
             got = 0
-            while got < size:
-                got += len(await client.reader.read(400_000))
-                await asyncio.sleep(0.05)  # slow, and steadily so: longer in all than a stall
+            while got < size and (chunk := await reader.read(2**20)):
+                got += len(chunk)
+                await asyncio.sleep(0.06)  # slow but steady: far longer in all than a stall
             assert got == size
+            writer.close()
 
     run(main())

@@ -188,6 +188,28 @@ def test_draining_lets_what_can_finish_finish() -> None:
     run(main())
 
 
+def test_whoever_is_idle_is_let_go_while_others_finish(on_loop: OnLoop) -> None:
+    async def main() -> None:
+        work = Paused()
+        async with (
+            serving(FakeEntrance(work)) as served,
+            connected(served) as busy,
+            connected(served) as idle,
+        ):
+            idle.request("OPTIONS", "/mcp")
+            await idle.response()
+            busy.post()
+            await work.started.wait()
+            async with asyncio.TaskGroup() as tasks:
+                drained = tasks.create_task(served.listener.drain(5.0))
+                assert await idle.wait_closed_by_server() == b""
+                assert not drained.done()
+                work.finish.set()
+                assert (await busy.response()).status == 200
+
+    on_loop(main())
+
+
 def test_draining_closes_idle_connections_and_held_streams_at_once(on_loop: OnLoop) -> None:
     async def main() -> None:
         async with (

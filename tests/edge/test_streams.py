@@ -273,6 +273,23 @@ def test_bytes_are_bounded_as_well_as_numbers() -> None:
     run(main())
 
 
+def test_what_has_gone_out_makes_room_again() -> None:
+    async def main() -> None:
+        async def work(posted: Posted, reply: Reply) -> Answer:
+            for number in range(10):
+                reply.push(log_line(f"{number}a" + "x" * 2**19))
+                reply.push(log_line(f"{number}b" + "x" * 2**19))
+                await asyncio.sleep(0.02)  # the client reads meanwhile
+            return OK
+
+        async with serving(FakeEntrance(work)) as served:
+            *said, last = events((await asked(served)).body)
+            assert len(said) == 20
+            assert last == RESULT
+
+    run(main())
+
+
 def test_an_answer_of_any_size_ends_a_stream() -> None:
     async def main() -> None:
         big = b'{"jsonrpc":"2.0","id":1,"result":{"pad":"' + b"x" * (9 * 2**20) + b'"}}'
