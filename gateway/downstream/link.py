@@ -5,6 +5,7 @@ and whoever waits for an answer that cannot be had is told so at once.
 """
 
 import asyncio
+import re
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,10 +27,11 @@ from gateway.protocol.errors import (
     ServerUnavailable,
 )
 from gateway.protocol.exchange import Exchange
-from gateway.protocol.framing import answered_id
+from gateway.protocol.framing import HEAD_BYTES, TAIL_BYTES, answered_id
 from gateway.protocol.jsonrpc import (
     Failure,
     Fields,
+    Json,
     Message,
     Notification,
     Request,
@@ -44,6 +46,15 @@ log = structlog.get_logger()
 
 NOISE_SHOWN = 5
 """How many stray lines of one process are logged; the rest are only counted."""
+
+_SURROGATE = re.compile(
+    rb"""
+    (?<!\\) ((?:\\\\)*)                          # backslashes that stand for themselves
+    (?: (\\u[dD][89abAB][0-9a-fA-F]{2} \\u[dD][c-fC-F][0-9a-fA-F]{2})  # a pair: one character
+      |  \\u[dD][89a-fA-F][0-9a-fA-F]{2} )       # half of one, from text that was cut anywhere
+    """,
+    re.VERBOSE,
+)
 
 
 class Pipe(Protocol):
@@ -126,13 +137,12 @@ class Link:
 
     def line(self, line: bytes) -> None:
         try:
-            message = _tolerant(line)
+            self._receive(_tolerant(line), len(line))
+        except NotJson as error:
+            # Not only garbage: NaN in a result, or more nesting than anybody reads.
+            self._unusable(line, error, answered_id(line[:HEAD_BYTES], line[-TAIL_BYTES:]))
         except InvalidMessage as error:
-            self._unusable(line, error)
-        except GatewayError as error:
-            self._noise(line, error.message)
-        else:
-            self._receive(message, len(line))
+            self._unusable(line, error, error.request_id)
 
     def oversized(self, size: int, head: bytes, tail: bytes) -> None:
         id_ = answered_id(head, tail)
@@ -176,9 +186,9 @@ class Link:
             kept = {key: held for key, held in params.items() if key != PROGRESS_TOKEN}
             opened.call.emit(Progress(kept))
 
-    def _unusable(self, line: bytes, error: InvalidMessage) -> None:
-        """A JSON-RPC envelope gone wrong: its caller, if known, need not wait for more."""
-        opened = None if error.request_id is None else self.exchange.settle(error.request_id)
+    def _unusable(self, line: bytes, error: GatewayError, id_: Json) -> None:
+        """A message gone wrong: its caller, if known, need not wait for more."""
+        opened = None if id_ is None else self.exchange.settle(id_)
         if opened is None:
             self._noise(line, error.message)
         else:
@@ -219,10 +229,14 @@ def _tolerant(line: bytes) -> Message:
     try:
         return decode(line)
     except NotJson:
-        whole = line.decode(errors="replace").encode()
-        if whole == line:
+        mended = _SURROGATE.sub(_paired, line.decode(errors="replace").encode())
+        if mended == line:
             raise
-        return decode(whole)  # only its text was broken: better a U+FFFD than no answer
+        return decode(mended)  # only its text was broken: better a U+FFFD than no answer
+
+
+def _paired(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[2] else found[1] + rb"\ufffd"
 
 
 def _fail(opened: Opened, error: GatewayError) -> None:
