@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from gateway.app.current import Current
 from gateway.calls.call import Caller
 from gateway.calls.pipeline import Handler
 from gateway.catalog.entries import Entry, Kind
 from gateway.catalog.shelf import Shelf
-from gateway.config.model import Config, StdioServer
+from gateway.config.model import StdioServer
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.lane import Lane
 from gateway.downstream.server import Downstream
@@ -30,7 +31,6 @@ from gateway.eras.middle import Middle
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
 from gateway.observe.sinks import Ring, Spool
 from gateway.observe.stream import LineStream
-from gateway.policy.rules import Rules
 from gateway.protocol.errors import GatewayError, wire_code
 from gateway.protocol.jsonrpc import Request, raw, value
 from gateway.protocol.methods import CALL_TOOL
@@ -42,10 +42,9 @@ OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
 
 @dataclass(slots=True, eq=False)
 class Reports:
-    config: Config
+    current: Current
     fleet: Fleet
     shelf: Shelf
-    rules: Rules
     sessions: Sessions
     ring: Ring
     spools: Sequence[Spool]
@@ -62,7 +61,7 @@ class Reports:
             self._report(self.fleet.servers[name])
             if name in self.fleet.servers
             else ServerReport(name, "disabled", command=(section.command,))
-            for name, section in self.config.servers.items()
+            for name, section in self.current.config.servers.items()
         ]
 
     def tools(self) -> Sequence[ToolReport]:
@@ -72,14 +71,17 @@ class Reports:
         entry = self.shelf.current.resolve(Kind.TOOL, name)
         if entry is None:
             return None
-        verdict = self.rules.verdict(None, entry)
+        verdict = self.current.rules.verdict(None, entry)
         return Explanation(
             entry.name,
             entry.route.server,
             entry.route.name,
             "allow" if verdict.allowed else "deny",
             verdict.rule,
-            tuple(Setting(one.setting, one.value, one.source) for one in self.rules.explain(entry)),
+            tuple(
+                Setting(one.setting, one.value, one.source)
+                for one in self.current.rules.explain(entry)
+            ),
         )
 
     def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
@@ -140,7 +142,7 @@ class Reports:
         )
 
     def _tool(self, entry: Entry) -> ToolReport:
-        verdict = self.rules.verdict(None, entry)
+        verdict = self.current.rules.verdict(None, entry)
         title, description = (value(entry.definition, k) for k in ("title", "description"))
         return ToolReport(
             entry.name,

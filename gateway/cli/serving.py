@@ -10,7 +10,8 @@ from pathlib import Path
 
 import structlog
 
-from gateway.app.gateway import Gateway, running
+from gateway.app.gateway import Gateway
+from gateway.app.running import running
 from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
 from gateway.cli.reach import loaded
 from gateway.cli.standing_in import plain, shown
@@ -114,7 +115,7 @@ def tell_started(gateway: Gateway) -> None:
     log.info(
         "gateway.started",
         version=__version__,
-        config=shown(str(gateway.loaded.file)),
+        config=shown(str(gateway.current.loaded.file)),
         listen=[str(address) for address in gateway.listening],
         admin=str(gateway.admin or "off"),
         servers=len(gateway.config.servers),

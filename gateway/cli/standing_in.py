@@ -75,7 +75,7 @@ def _named(only: frozenset[str]) -> str:
 def _started(
     found: "Loaded", only: frozenset[str], stand_in: Callable[["Gateway"], Awaitable[T]]
 ) -> T:
-    from gateway.app.gateway import running
+    from gateway.app.running import running
     from gateway.config.load import environment
 
     _quiet(found)

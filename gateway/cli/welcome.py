@@ -45,7 +45,7 @@ def facts(gateway: Gateway) -> Iterator[tuple[str, str]]:
     for address in gateway.listening:
         yield "Endpoint", url(address) + everywhere(address)
     yield "Admin", url(gateway.admin, "") if gateway.admin else "off"
-    yield "Config", shown(str(gateway.loaded.file))
+    yield "Config", shown(str(gateway.current.loaded.file))
     if config.calls.path is not None:
         yield "Record", shown(str(config.calls.path))
     if config.auth.mode == "none" and not all(each.is_loopback for each in gateway.listening):

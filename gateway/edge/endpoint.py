@@ -45,10 +45,10 @@ class Endpoint:
         request_s: float,
     ) -> None:
         self._entrance = entrance
-        self._guard = guard
+        self.guard = guard
         self._pulse = pulse
         self._tasks = tasks
-        self._body_bytes = body_bytes
+        self.body_bytes = body_bytes
         self._request_s = request_s
         self._verbs = {
             "POST": self._post,
@@ -59,9 +59,9 @@ class Endpoint:
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = cast(Headers, request.headers)
-        more = self._guard.cors(headers)
+        more = self.guard.cors(headers)
         try:
-            self._guard.admit(headers)
+            self.guard.admit(headers)
             if request.raw_path not in PATHS:
                 _find(request)
             verb = self._verbs.get(request.method)
@@ -80,12 +80,12 @@ class Endpoint:
     async def _post(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
-        principal = self._guard.principal(headers)
-        self._guard.media_type(headers)
-        accepts = self._guard.accepted(headers)
-        body = body_at_hand(request, self._body_bytes)
+        principal = self.guard.principal(headers)
+        self.guard.media_type(headers)
+        accepts = self.guard.accepted(headers)
+        body = body_at_hand(request, self.body_bytes)
         if body is None:
-            body = await read_body(request, self._body_bytes, self._request_s)
+            body = await read_body(request, self.body_bytes, self._request_s)
         reply = StreamingReply(request, accepts, more, self._pulse, self._spawn)
         self._pulse.open.add(reply)
         try:
@@ -114,12 +114,12 @@ class Endpoint:
     async def _get(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
-        principal = self._guard.principal(headers)
+        principal = self.guard.principal(headers)
         opened: list[HeldStream] = []
 
         def open_stream() -> HeldStream:
             # Only now: to say first whether there is anything here for GET is the era's part.
-            if not self._guard.accepted(headers).stream:
+            if not self.guard.accepted(headers).stream:
                 raise Refused(
                     406,
                     "This is an MCP endpoint: MCP clients send POST here, and GET with "
@@ -146,14 +146,14 @@ class Endpoint:
     async def _delete(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
-        principal = self._guard.principal(headers)
+        principal = self.guard.principal(headers)
         return _response(await self._entrance.delete(headers, principal), more)
 
     async def _options(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
         # Before any token is asked for: browsers send none with a preflight.
-        allowed = {**SERVER, **self._guard.preflight(headers), **more}
+        allowed = {**SERVER, **self.guard.preflight(headers), **more}
         return web.Response(status=204, headers=allowed)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -18,7 +18,8 @@ import aiohttp
 import psutil
 import structlog
 
-from gateway.app.gateway import Gateway, compose
+from gateway.app.compose import compose
+from gateway.app.gateway import Gateway
 from gateway.config.load import load
 from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.server import Downstream

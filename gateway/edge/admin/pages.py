@@ -53,7 +53,7 @@ class AdminPages:
         """`is_local`: nobody but this machine can reach the address. Where others can, `guard`
         must know the tokens; one without tokens lets nobody beyond health and metrics."""
         self._operator = operator
-        self._guard = guard
+        self.guard = guard
         self._is_local = is_local
         self._request_s = request_s
         self._open: Mapping[str, Page] = {
@@ -74,7 +74,7 @@ class AdminPages:
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             headers = cast(Headers, request.headers)
-            self._guard.admit(headers)
+            self.guard.admit(headers)
             return await self._page(request, headers)(request)
         except Refused as refused:
             return refused.response({})
@@ -87,7 +87,7 @@ class AdminPages:
             if page is None:
                 raise Refused(404, "There is no such page; / lists those that exist.")
             if not self._is_local:
-                self._guard.required_principal(headers)
+                self.guard.required_principal(headers)
         allowed = ("POST",) if path == "/api/call" else ("GET", "HEAD")
         if request.method not in allowed:
             names = ", ".join(allowed)
@@ -152,7 +152,7 @@ class AdminPages:
         return _json({"calls": self._operator.calls(max(0, min(last, MOST_CALLS)), only)})
 
     async def _call(self, request: web.BaseRequest) -> web.Response:
-        self._guard.media_type(cast(Headers, request.headers))
+        self.guard.media_type(cast(Headers, request.headers))
         body = body_at_hand(request, BODY_BYTES)
         if body is None:
             body = await read_body(request, BODY_BYTES, self._request_s)

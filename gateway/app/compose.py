@@ -1,0 +1,188 @@
+"""Make every part of a gateway from its own section, and give it its neighbours.
+
+The order of the stages a call passes is written here, once.
+"""
+
+import itertools
+import secrets
+import time
+from asyncio import TaskGroup
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from gateway import __version__
+from gateway.app.current import Current
+from gateway.app.gateway import Gateway
+from gateway.app.reports import Reports
+from gateway.app.servers import Assembly
+from gateway.calls.notices import Board
+from gateway.calls.pipeline import chain
+from gateway.calls.routing import Forward, Resolve
+from gateway.calls.watching import Watching
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.entries import Kind
+from gateway.catalog.shelf import Shelf
+from gateway.config.load import Loaded
+from gateway.config.model import Config
+from gateway.downstream.fleet import Fleet
+from gateway.downstream.memory import Memory
+from gateway.downstream.pool import Places
+from gateway.downstream.server import Downstream
+from gateway.downstream.supervise import contained
+from gateway.downstream.warden import Warden
+from gateway.eras.entrance import Entrance
+from gateway.eras.legacy.inbound import LegacyInbound
+from gateway.eras.legacy.sessions import Session, Sessions
+from gateway.eras.middle import Middle
+from gateway.eras.modern.inbound import ModernInbound
+from gateway.eras.profile import Profiles
+from gateway.observe.audit import Audit
+from gateway.observe.ledger import Ledger
+from gateway.observe.metrics import Metrics
+from gateway.observe.sinks import RecordSink, Ring, Spool, log_sink
+from gateway.observe.stream import LineStream
+from gateway.observe.targets import FileTarget
+from gateway.policy.authorize import authorize
+from gateway.policy.deadline import Deadline
+from gateway.policy.throttle import Throttle
+
+LATER = frozenset({"completions", "logging"})
+"""Capabilities that are advertised while some server may still turn out to have them."""
+
+
+def compose(
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    tasks: TaskGroup,
+    only: frozenset[str] | None = None,
+    stream: LineStream | None = None,
+) -> Gateway:
+    """Every part, made from its own section and given its neighbours. Starts nothing."""
+    config, clock = loaded.config, time.monotonic
+    current = Current.of(loaded, only)
+    us = {"name": "onegate", "version": __version__}
+    shelf, board = Shelf(current.prefixes, config.names.longest), Board()
+    fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0, clock=clock)
+    watching = Watching(fleet.watch, lambda work: tasks.create_task(contained(work, "watch")))
+
+    ring, sinks = Ring(), _sinks(config, stream)
+    spools = [sink for sink in sinks if isinstance(sink, Spool)]
+    sessions: Sessions
+    reports: Reports
+    metrics = Metrics(CollectorRegistry(), lambda: reports.stats(), __version__)
+    ledger = Ledger(sinks, ring, metrics)
+
+    throttle, deadline = Throttle(lambda server: current.rules.turns.get(server), clock), Deadline()
+    end = Forward(fleet.servers, clock)
+    resolve = Resolve(
+        lambda: shelf.current, lambda caller, entry: current.rules.verdict(caller, entry)
+    )
+    audit = Audit(ledger, clock, time.time, config.calls.arguments == "redacted")
+    handle = chain(resolve, audit, authorize, throttle, deadline, end=end)
+    complete = chain(resolve, authorize, throttle, deadline, end=end)
+
+    middle = Middle(
+        handle=handle,
+        complete=complete,
+        offered=lambda: current.rules.offer(shelf.current),
+        capabilities=lambda: _capabilities(shelf.current, fleet),
+        instructions=lambda: _instructions(current.config, shelf.current),
+        board=board,
+        watching=watching,
+        wish_level=fleet.wish_level,
+        new_id=_ids(),
+        us=us,
+        abandon=fleet.abandon,
+        arrived=fleet.expect,
+        roots_changed=fleet.roots_changed,
+        timed=metrics.served,
+        clock=clock,
+    )
+
+    def ended(session: Session) -> None:
+        legacy.ended(session)
+        fleet.ended(session.id)
+
+    sessions = Sessions(config.limits.sessions, config.limits.session_idle_s, clock, ended)
+    legacy = LegacyInbound(middle, sessions)
+    entrance = Entrance(legacy, ModernInbound(middle))
+    reports = Reports(
+        current, fleet, shelf, sessions, ring, spools, metrics, handle, middle, stream
+    )
+
+    warden = Warden()
+    assembly = Assembly(
+        fleet,
+        Memory(state_folder(environ)),
+        warden,
+        tasks,
+        clock,
+        environ,
+        us,
+        config.limits.line_bytes,
+        lambda server, kinds: _published(fleet, metrics, server, kinds),
+        Profiles(),
+        Places(),
+    )
+    for name, section in current.servers.items():
+        fleet.add(assembly.server(name, section))
+    return Gateway(
+        current,
+        assembly,
+        fleet,
+        entrance,
+        middle,
+        sessions,
+        reports,
+        metrics,
+        warden,
+        tasks,
+        tuple(spools),
+    )
+
+
+def state_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where to remember servers; None if there is no place to think of."""
+    if chosen := environ.get("ONEGATE_STATE"):
+        return Path(chosen)
+    if base := environ.get("XDG_STATE_HOME"):
+        return Path(base) / "onegate"
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home) / ".local" / "state" / "onegate" if home else None
+
+
+async def _published(
+    fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]
+) -> None:
+    await fleet.published(server, kinds)
+    own = (e.route.name for e in fleet.shelf.current.of(Kind.TOOL) if e.route.server == server.name)
+    metrics.listed(server.name, own)
+
+
+def _capabilities(catalog: Catalog, fleet: Fleet) -> frozenset[str]:
+    if any(not server.listing.capabilities for server in fleet.servers.values()):
+        return LATER
+    return catalog.capabilities & LATER
+
+
+def _instructions(config: Config, catalog: Catalog) -> str | None:
+    told = [text for text in (config.instructions, catalog.instructions) if text]
+    return "\n\n".join(told) or None
+
+
+def _sinks(config: Config, stream: LineStream | None) -> list[RecordSink]:
+    sinks: list[RecordSink] = []
+    if config.calls.path is not None:
+        file = FileTarget(config.calls.path)
+        sinks.append(Spool(file, str(config.calls.path), time.monotonic))
+    if config.calls.stderr and stream is not None:
+        sinks.append(log_sink(stream, time.monotonic))
+    return sinks
+
+
+def _ids() -> Callable[[], str]:
+    """Ids of calls: unique over restarts, cheap, and in order within one run."""
+    run, count = secrets.token_hex(6), itertools.count(1)
+    return lambda: f"{run}-{next(count)}"

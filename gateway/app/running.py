@@ -1,0 +1,31 @@
+"""A gateway from its first server's start to the last one's end."""
+
+from asyncio import TaskGroup
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from gateway.app.compose import compose
+from gateway.app.gateway import Gateway
+from gateway.config.load import Loaded
+from gateway.observe.stream import LineStream
+
+
+@asynccontextmanager
+async def running(
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    only: frozenset[str] | None = None,
+    stream: LineStream | None = None,
+) -> AsyncIterator[Gateway]:
+    """A gateway with its servers starting (`only` some, by key); stopped on the way out.
+
+    `stream` is the log's, where the record may have to go as well.
+    """
+    async with TaskGroup() as tasks:
+        gateway = compose(loaded, environ, tasks, only, stream)
+        gateway.run_beside()
+        gateway.fleet.start()
+        try:
+            yield gateway
+        finally:
+            await gateway.stop()
