@@ -30,6 +30,14 @@ class Onegate(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order of a day, not of the alphabet
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # whoever typed it knows
+            if sys.stderr.isatty():
+                click.echo(err=True)  # the prompt does not follow the ^C
+            sys.exit(130)
+
     def main(self, *args: Any, **settings: Any) -> Any:
         settings = {"prog_name": "onegate", **settings, "standalone_mode": False}
         try:
@@ -37,7 +45,7 @@ class Onegate(click.Group):
         except click.ClickException as error:
             error.show()
             sys.exit(error.exit_code)
-        except click.Abort:  # Ctrl-C: whoever typed it knows
+        except click.Abort:
             sys.exit(130)
 
 

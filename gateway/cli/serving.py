@@ -67,6 +67,8 @@ class Signals:
 
 async def _until_told(found: Loaded, stream: LineStream) -> None:
     """From the first server's start to the last one's end."""
+    from gateway.app.gateway import running  # after the configuration is known to be right
+
     task = asyncio.current_task()
     assert task is not None
     signals = Signals(task.cancel)
@@ -89,7 +91,7 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
     log.info("gateway.stopped")
 
 
-def tell(gateway: Gateway, reports: Sequence[ServerReport], has_screen: bool) -> None:
+def tell(gateway: "Gateway", reports: Sequence[ServerReport], has_screen: bool) -> None:
     """How all of it came up: a screen for a person, lines of the log for everybody else."""
     if has_screen:
         from gateway.cli.welcome import welcome
@@ -109,7 +111,7 @@ def tell(gateway: Gateway, reports: Sequence[ServerReport], has_screen: bool) ->
             )
 
 
-def tell_started(gateway: Gateway) -> None:
+def tell_started(gateway: "Gateway") -> None:
     from gateway import __version__
 
     log.info(
@@ -123,7 +125,7 @@ def tell_started(gateway: Gateway) -> None:
 
 
 async def _come_up(
-    gateway: Gateway, stop: asyncio.Event, has_screen: bool
+    gateway: "Gateway", stop: asyncio.Event, has_screen: bool
 ) -> Sequence[ServerReport]:
     servers = gateway.operator.servers
     if not has_screen:

@@ -84,7 +84,12 @@ class Terminal:
         return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
 
     def wait_text(self, words: str, within_s: float = 30.0) -> str:
-        eventually(lambda: words in self.text, within_s, what=f"{words!r} in:\n{self.text}")
+        def shown() -> bool:
+            ended = self.process.poll() is not None
+            assert words in self.text or not ended, f"it left:\n{self.text}"
+            return words in self.text
+
+        eventually(shown, within_s, what=f"{words!r} in:\n{self.text}")
         return self.text
 
     def wait_exit(self, within_s: float = 20.0) -> int:
