@@ -53,6 +53,7 @@ class Reports:
     middle: Middle
     stream: LineStream | None = None
     """The log's."""
+    _reload: tuple[bool, float | None] = (True, None)
     is_open: bool = False
     """Clients can connect, and are not being sent away."""
 
@@ -110,6 +111,10 @@ class Reports:
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         return await self.gauges.scrape(accept)
 
+    def reloaded(self, at: float, *, ok: bool) -> None:
+        """The configuration was read again, for better or worse (seconds since 1970)."""
+        self._reload = (ok, at if ok else self._reload[1])
+
     def stats(self) -> GatewayStats:
         """The state of things, for one scrape."""
         servers = (
@@ -121,6 +126,7 @@ class Reports:
             {"legacy": len(self.sessions)},
             sum(spool.dropped for spool in self.spools),
             self.stream.dropped if self.stream else 0,
+            *self._reload,
         )
 
     def _report(self, server: Downstream) -> ServerReport:
@@ -129,7 +135,7 @@ class Reports:
             server.name,
             lane.phase.value,
             eras=tuple(era.value for era in server.eras),
-            pids=tuple(connection.process.pid for connection in server.connections),
+            pids=tuple(pid for one in server.connections if (pid := one.transport.pid) is not None),
             since=_since(lane),
             restarts=sum(server.restarts.values()),
             tools=len(listing.tools),
@@ -137,7 +143,7 @@ class Reports:
             resources=len(listing.resources) + len(listing.templates),
             in_flight=server.in_flight,
             last_error=lane.last_error or None,
-            command=_command(server.section, server.opener.launch.secrets),
+            command=server.opener.dial.shown,
             required=server.section.required,
         )
 
@@ -163,12 +169,3 @@ def _says(record: Mapping[str, Any], key: str, wanted: str) -> bool:
 def _since(lane: Lane) -> str:
     at = time.time() - (lane.clock() - lane.since)
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _command(section: StdioServer, secrets: Sequence[str]) -> tuple[str, ...]:
-    """What is run, with every secret in it masked."""
-    words = [section.command, *section.args]
-    for secret in secrets:
-        if secret:
-            words = [word.replace(secret, "***") for word in words]
-    return tuple(words)

@@ -9,6 +9,7 @@ from gateway.catalog.entries import Kind
 from gateway.config.model import StdioServer
 from gateway.downstream.apart import Apart
 from gateway.downstream.connection import Connection, Opener
+from gateway.downstream.dialing import StdioDial
 from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
@@ -43,12 +44,11 @@ class Assembly:
         """One server, not yet started."""
         launch = Launch.of(name, section, self.environ, self.line_bytes)
         opener = Opener(
-            launch,
+            StdioDial(launch, self.warden),
             self.us,
             section.start_timeout_s,
             partial(self.fleet.heard, name),
             self.fleet.retire,
-            self.warden,
         )
         parked = Parked(name, self.clock)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,9 +15,11 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
-from gateway.downstream.connection import Connection, Process
+from gateway.config.model import StdioServer
+from gateway.downstream.connection import Connection
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
+from gateway.downstream.transports.transport import Transport
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Json
 
@@ -25,6 +27,9 @@ log = structlog.get_logger()
 
 MERGE_EVERY_S = 0.05
 """The catalog is merged at most this often, however many servers have news."""
+
+LEAVES_WITHIN_S = 600.0
+"""How long a server that is replaced may take to end its calls: the default of `longest`."""
 
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
@@ -40,12 +45,13 @@ class Fleet:
     stop_grace_s: float
     clock: Callable[[], float]
     servers: dict[str, Downstream] = field(default_factory=dict)
+    _leaving: set[Downstream] = field(default_factory=set)
     _announced: frozenset[Kind] = frozenset()
     _restocked: asyncio.Event | None = None
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
-    _retiring: set[Process] = field(default_factory=set)
+    _retiring: set[Transport] = field(default_factory=set)
 
     def add(self, server: Downstream) -> None:
         self.servers[server.name] = server
@@ -59,23 +65,69 @@ class Fleet:
     async def stop(self) -> None:
         """Stop them all at once. Bounded by the longest ladder among them."""
         async with asyncio.TaskGroup() as stopping:
-            for server in self.servers.values():
+            for server in (*self.servers.values(), *self._leaving):
                 stopping.create_task(server.stop())
         async with asyncio.TaskGroup() as stopping:  # among them what was just starting
-            for process in tuple(self._retiring):
-                stopping.create_task(process.stop(self.stop_grace_s))
+            for transport in tuple(self._retiring):
+                stopping.create_task(transport.stop(self.stop_grace_s))
 
-    def retire(self, process: Process) -> None:
-        """Stop a process nobody uses, beside everything else."""
-        self._retiring.add(process)
-        self._beside(self._retired(process), "")
+    def retire(self, transport: Transport) -> None:
+        """Stop a conversation nobody needs, beside everything else."""
+        self._retiring.add(transport)
+        self._beside(self._retired(transport), "")
 
-    async def _retired(self, process: Process) -> None:
-        await process.stop(self.stop_grace_s)
-        self._retiring.discard(process)
+    async def _retired(self, transport: Transport) -> None:
+        await transport.stop(self.stop_grace_s)
+        self._retiring.discard(transport)
 
     def _beside(self, work: Awaitable[None], server: str) -> None:
         self.tasks.create_task(contained(work, server))
+
+    # --- another configuration ---
+
+    def apply(
+        self, wanted: Mapping[str, StdioServer], make: Callable[[str, StdioServer], Downstream]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Run these servers from now on: names added, removed, and restarted.
+
+        What did not change keeps its process and its calls. What did is replaced: calls
+        that came before end with the old process, those that come after wait for the new.
+        """
+        before = dict(self.servers)
+        added = tuple(name for name in wanted if name not in before)
+        self.servers.clear()  # filled in the new order; whoever holds the mapping sees it at once
+        replaced: dict[str, Downstream] = {}
+        for name, section in wanted.items():
+            old = before.pop(name, None)
+            if old is not None and old.runs_as(section):
+                old.section = section
+                self.servers[name] = old
+                continue
+            heir = self.servers[name] = make(name, section)
+            if old is None:
+                heir.start()
+            else:
+                heir.listing = old.listing  # on offer until the new process lists its own
+                replaced[name] = old
+                self._beside(self._succeed(old, heir), name)
+        for name, old in before.items():
+            self._beside(self._succeed(old, None), name)
+        self._restock()
+        return added, tuple(before), tuple(replaced)
+
+    async def _succeed(self, old: Downstream, heir: Downstream | None) -> None:
+        """Stop a server once its calls have ended; then start the one in its place: two of
+        a kind side by side would fight over files and ports."""
+        self._leaving.add(old)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVES_WITHIN_S):
+                    await old.wait_quiet()
+            await old.stop()
+        finally:
+            self._leaving.discard(old)
+        if heir is not None and self.servers.get(heir.name) is heir:
+            heir.start()
 
     # --- what servers say ---
 

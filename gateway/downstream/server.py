@@ -152,7 +152,17 @@ class Downstream:
             connection = lane.connection
             lane.become(Phase.STOPPED, reason="the gateway is stopping")
             if connection is not None:
-                await connection.process.stop(self.section.stop_grace_s)
+                await connection.transport.stop(self.section.stop_grace_s)
+
+    async def wait_quiet(self) -> None:
+        """Return when no call is with it, waiting ones included. The caller bounds it."""
+        while self.in_flight or len(self.apart.parked):
+            await asyncio.sleep(QUIET_S)
+
+    def runs_as(self, section: StdioServer) -> bool:
+        """Whether this configuration would start the very same process."""
+        kept = {"prefix", "required", "concurrency", "queue"}
+        return self.section.model_dump(exclude=kept) == section.model_dump(exclude=kept)
 
     def heard(self, connection: Connection, notice: Notice) -> None:
         """The server says that a list has changed. Read soon, and once for a burst."""
@@ -205,14 +215,14 @@ class Downstream:
                     self.eras = ()  # what was remembered may no longer hold: find out again
                 raise
         found = await try_both(
-            self._attempt, self.clock, lambda got: self.opener.retire(got.process)
+            self._attempt, self.clock, lambda got: self.opener.retire(got.transport)
         )
         if not found:
             raise self._failure or GatewayError("did not start")
         self.eras = tuple(found)
         self._drop_second()  # if it is for an era that is gone; else it starts when needed again
         for era in self.eras[1:]:
-            self.opener.retire(found[era].process)  # started again when somebody needs it
+            self.opener.retire(found[era].transport)  # started again when somebody needs it
         return found[self.eras[0]]
 
     async def _attempt(self, era: Era) -> Connection | None:
@@ -244,7 +254,7 @@ class Downstream:
             connection = second.connection
             second.become(Phase.STOPPED, reason="it does not serve this era any more")
             if connection is not None:
-                self.opener.retire(connection.process)
+                self.opener.retire(connection.transport)
 
     # --- lists ---
 

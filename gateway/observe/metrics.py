@@ -8,6 +8,7 @@ histograms are those of OpenTelemetry's semantic conventions for MCP, buckets in
 
 import asyncio
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -60,6 +61,10 @@ class GatewayStats:
     """Open ones, by era."""
     records_dropped: int = 0
     log_lines_dropped: int = 0
+    reload_ok: bool = True
+    """Of the last time the configuration was read."""
+    reloaded_at: float | None = None
+    """When it last was read with success, seconds since 1970; None: only at the start."""
 
 
 class Metrics(Collector):
@@ -72,6 +77,7 @@ class Metrics(Collector):
         self._registry = registry
         self._stats = stats
         self._now = GatewayStats()
+        self._started_at = time.time()
         self._scraping = asyncio.Lock()
         self._build = (version, platform.python_version())
         self._tools: dict[tuple[str, str], str] = {}
@@ -171,6 +177,7 @@ class Metrics(Collector):
         build = GaugeMetricFamily("onegate_build_info", "Always 1.", labels=["version", "python"])
         build.add_metric(self._build, 1)
         yield from (sessions, build)
+        yield from _of_reloads(self._now, self._started_at)
         for name, documentation, count in (
             (
                 "records",
@@ -195,6 +202,15 @@ class Metrics(Collector):
         if known is not None or len(self._tools) >= TOOLS:
             return known or OTHER
         return self._tools.setdefault((server, tool), visible(tool, LABEL_LONGEST))
+
+
+def _of_reloads(now: GatewayStats, started_at: float) -> Iterator[Metric]:
+    """Named and meant as Prometheus does for its own configuration."""
+    prefix = "onegate_config_last_reload_success"
+    ok = GaugeMetricFamily(f"{prefix}ful", "1 if the last reload held.", value=now.reload_ok)
+    at = now.reloaded_at if now.reloaded_at is not None else started_at
+    when = GaugeMetricFamily(f"{prefix}_timestamp_seconds", "Of the last that held.", value=at)
+    yield from (ok, when)
 
 
 def _of_servers(servers: Iterable[ServerStats]) -> Iterator[Metric]:
