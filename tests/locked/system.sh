@@ -3,19 +3,38 @@
 # (root on Debian); elsewhere it says what is missing, and the tests that need it are skipped.
 set -eu
 
-if command -v prometheus >/dev/null && command -v promtool >/dev/null; then
-    exit 0
-fi
+# A program, and the Debian package it comes in.
+WANTED="prometheus:prometheus promtool:prometheus nginx:nginx-light systemd-analyze:systemd"
+PATH=$PATH:/usr/sbin:/sbin # where nginx is, and where not everybody looks
+
+programs="" packages=""
+for each in $WANTED; do
+    command -v "${each%:*}" >/dev/null && continue
+    programs="$programs ${each%:*}" packages="$packages ${each#*:}"
+done
+[ "$packages" ] || exit 0
+
+# Tests start these programs themselves: nothing is to run, or to hold a port, as a service.
+POLICY=/usr/sbin/policy-rc.d
+without_services() {
+    [ -e "$POLICY" ] && return
+    trap 'rm -f "$POLICY"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$POLICY"
+    chmod +x "$POLICY"
+}
+
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "Installing prometheus, which the tests of /metrics read with ..."
+    echo "Installing what some tests run:$programs ..."
     export DEBIAN_FRONTEND=noninteractive
-    if apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; then
+    without_services
+    # shellcheck disable=SC2086 # several words
+    if apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages >/dev/null; then
         exit 0
     fi
-    echo "prometheus could not be installed: the tests that need it will be skipped." >&2
+    echo "They could not be installed: the tests that need them will be skipped." >&2
 else
-    echo "prometheus is not on the PATH, and installing it needs root (Debian: apt install prometheus;" >&2
-    echo "macOS: brew install prometheus). The tests that need it will be skipped." >&2
+    echo "Not on the PATH:$programs. Installing them needs root (Debian: apt install$packages)." >&2
+    echo "The tests that need them will be skipped." >&2
 fi
 # Where a change is judged, a skipped test would be a hole nobody sees.
 [ "${CI:-}" != true ]
