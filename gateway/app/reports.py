@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -13,7 +13,6 @@ from gateway.calls.call import Caller
 from gateway.calls.pipeline import Handler
 from gateway.catalog.entries import Entry, Kind
 from gateway.catalog.shelf import Shelf
-from gateway.config.model import StdioServer
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.lane import Lane
 from gateway.downstream.server import Downstream
@@ -40,6 +39,12 @@ OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
 """Who makes the calls of `onegate call`: in the record like anybody else's."""
 
 
+class CanReload(Protocol):
+    """`app.reload.Reloader`, which knows the gateway that these reports are part of."""
+
+    async def reload(self) -> msgspec.Struct: ...
+
+
 @dataclass(slots=True, eq=False)
 class Reports:
     current: Current
@@ -53,6 +58,7 @@ class Reports:
     middle: Middle
     stream: LineStream | None = None
     """The log's."""
+    reloader: "CanReload | None" = None
     _reload: tuple[bool, float | None] = (True, None)
     is_open: bool = False
     """Clients can connect, and are not being sent away."""
@@ -110,6 +116,12 @@ class Reports:
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         return await self.gauges.scrape(accept)
+
+    async def reload(self) -> Any:
+        """Read the configuration again; what came of it, as JSON."""
+        if self.reloader is None:
+            return {"ok": False, "error": "This gateway cannot read its configuration again"}
+        return msgspec.to_builtins(await self.reloader.reload())
 
     def reloaded(self, at: float, *, ok: bool) -> None:
         """The configuration was read again, for better or worse (seconds since 1970)."""

@@ -1,17 +1,17 @@
-"""One running process of a server, and the conversation with it in one era."""
+"""One conversation with a server, in one era: opened here, ended by its transport."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
 from gateway.calls.notices import Notice
-from gateway.downstream.environment import Launch
+from gateway.downstream.dialing import Dial
+from gateway.downstream.environment import CannotStart
 from gateway.downstream.link import Link
-from gateway.downstream.transports.stdio import Departure, StdioTransport
-from gateway.downstream.warden import Warden
+from gateway.downstream.transports.failures import NotAdmitted, WrongTransport
+from gateway.downstream.transports.transport import Departure, Transport
 from gateway.eras.negotiate import Private, may_take_an_older_one, offers, outbound
 from gateway.eras.sides import Greeting, Outbound
 from gateway.protocol.errors import GatewayError, ServerFailure
@@ -21,21 +21,12 @@ from gateway.protocol.revisions import Era, Revision
 log = structlog.get_logger()
 
 
-class Process(Protocol):
-    """A transport, as far as a connection needs one."""
-
-    @property
-    def pid(self) -> int: ...
-    async def stop(self, grace_s: float) -> None: ...
-    async def wait_closed(self) -> Departure: ...
-
-
 @dataclass(slots=True, eq=False)
 class Connection:
-    """Open: the handshake is done. It ends when `wait_closed` of its process returns."""
+    """Open: the handshake is done. It ends when `wait_closed` of its transport returns."""
 
     era: Era
-    process: Process
+    transport: Transport
     link: Link
     outbound: Outbound
     greeting: Greeting
@@ -50,25 +41,44 @@ class Connection:
 class Opener:
     """Opens connections to one server."""
 
-    launch: Launch
+    dial: Dial
     us: Fields
     """Our own `clientInfo`."""
     start_timeout_s: float
     heard: Callable[["Connection", Notice], None]
     """What servers say that concerns everyone; under the server's own names."""
-    retire: Callable[[Process], None]
-    """Stop a process that is of no use, without waiting for it."""
-    warden: Warden | None = None
-    """Sees to its processes if the gateway is killed outright."""
+    retire: Callable[[Transport], None]
+    """Stop one that is of no use, without waiting for it."""
+
+    @property
+    def server(self) -> str:
+        return self.dial.server
 
     async def open(
         self, era: Era, remembered: str | None = None, private: Private | None = None
     ) -> Connection:
-        """Start a process and open the conversation.
+        """Open a conversation; for one over pipes that starts a process.
 
         A server that refuses our revision instead of negotiating is offered each older
-        one, on a process of its own. Raises `CannotStart` or `GatewayError`.
+        one, and one that does not know our transport the other one, each time from the
+        beginning. Raises `CannotStart` or `GatewayError`.
         """
+        try:
+            return await self._propose(era, remembered, private)
+        except NotAdmitted as error:
+            raise CannotStart(error.message, permanent=True) from None
+        except WrongTransport as first:
+            if not self.dial.turn():
+                raise
+            try:
+                return await self._propose(era, remembered, private)
+            except WrongTransport as second:
+                both = f"{first.message}; and {second.message}"
+                raise GatewayError(both) from None
+
+    async def _propose(
+        self, era: Era, remembered: str | None, private: Private | None
+    ) -> Connection:
         proposals = [r for r in offers(era) if remembered in (None, r.name)] or list(offers(era))
         for proposal in proposals[:-1]:
             try:
@@ -76,28 +86,28 @@ class Opener:
             except ServerFailure as error:
                 if not may_take_an_older_one(error):
                     raise
-                log.info("revision.refused", server=self.launch.server, revision=proposal.name)
+                log.info("revision.refused", server=self.server, revision=proposal.name)
         return await self._open(era, proposals[-1], private)
 
     async def _open(self, era: Era, proposal: Revision, private: Private | None) -> Connection:
         told: list[Notification] = []  # before there is a connection to hear them
-        link = Link(self.launch.server, _nobody, told.append, _nobody)
-        process = await StdioTransport.start(self.launch, link, self.warden)
-        link.pipe = process
+        link = Link(self.server, _nobody, told.append, _nobody)
+        transport = await self.dial.open(era, link)
+        link.pipe = transport
         speaker = outbound(era, link, self.us, proposal, private)
         link.on_asked = speaker.asked
         try:
             async with asyncio.timeout(self.start_timeout_s):
                 greeting = await speaker.start()
         except TimeoutError:
-            self.retire(process)
+            self.retire(transport)
             raise GatewayError(
                 f"did not answer {era.value} handshake within {self.start_timeout_s:g} s"
             ) from None
-        except BaseException:  # cancelled as well: the process must not be left behind
-            self.retire(process)
+        except BaseException:  # cancelled as well: nothing must be left behind
+            self.retire(transport)
             raise
-        connection = Connection(era, process, link, speaker, greeting, proposal)
+        connection = Connection(era, transport, link, speaker, greeting, proposal)
         link.on_told = lambda notification: self._told(connection, notification)
         for notification in told:
             self._told(connection, notification)

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.downstream.connection import Connection, Process
+from gateway.downstream.connection import Connection
+from gateway.downstream.transports.transport import Transport
 from gateway.protocol.errors import ServerUnavailable
 
 WORTH_WAITING_S = 5.0
@@ -37,7 +38,7 @@ class Lane:
     open: Callable[[], Awaitable[Connection]]
     ready: Callable[[Connection], Awaitable[None]]
     """What has to be done before calls may come: read the lists."""
-    retire: Callable[[Process], None]
+    retire: Callable[[Transport], None]
     """Stop a process that never became the lane's connection."""
     clock: Callable[[], float]
     stop_grace_s: float = 5.0

@@ -15,7 +15,8 @@ import structlog
 
 from gateway.calls.call import Call
 from gateway.calls.notices import Progress
-from gateway.downstream.transports.stdio import Departure, NotReading
+from gateway.downstream.transports.failures import NotTaken
+from gateway.downstream.transports.transport import Departure, NotReading
 from gateway.eras.sides import Answered
 from gateway.protocol import methods
 from gateway.protocol.errors import (
@@ -81,7 +82,7 @@ class Opened:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """Implements `eras.sides.Channel`, and `LineSink` for the transport below it."""
+    """Implements `eras.sides.Channel`, and `StreamSink` for the transport below it."""
 
     server: str
     on_asked: Callable[[Request], None]
@@ -91,6 +92,12 @@ class Link:
     noise: int = 0
     """Lines that were no JSON-RPC message."""
     departure: Departure | None = None
+    """Nothing new is taken any more, and why."""
+    is_closed: bool = False
+    """Nothing will come any more either."""
+    about: int | None = None
+    """Our id of the request on whose stream the message came that is being handled; None
+    where the stream belongs to no request."""
     exchange: Exchange[Opened] = field(default_factory=Exchange)
 
     # --- Channel ---
@@ -108,6 +115,8 @@ class Link:
         try:
             pipe.send(line)
         except NotReading as error:
+            if self.departure is not None:
+                raise self._gone(sent=False) from None
             raise ServerUnavailable(
                 f"The server {self.server} does not read its input: {error}",
                 server=self.server,
@@ -117,6 +126,9 @@ class Link:
         return opened
 
     def calls(self) -> Sequence[Call]:
+        if self.about is not None:
+            opened = self.exchange.find(self.about)
+            return () if opened is None or opened.call is None else (opened.call,)
         return [o.call for o in self.exchange.waiting.values() if o.call is not None]
 
     def tell(self, method: str, params: Fields) -> None:
@@ -133,9 +145,10 @@ class Link:
             opened.answer.cancel()
             self.tell(methods.CANCELLED, {"requestId": opened.id, "reason": reason})
 
-    # --- LineSink ---
+    # --- StreamSink ---
 
-    def line(self, line: bytes) -> None:
+    def line(self, line: bytes, about: int | None = None) -> None:
+        self.about = about
         try:
             self._receive(_tolerant(line), len(line))
         except NotJson as error:
@@ -143,20 +156,34 @@ class Link:
             self._unusable(line, error, answered_id(line[:HEAD_BYTES], line[-TAIL_BYTES:]))
         except InvalidMessage as error:
             self._unusable(line, error, error.request_id)
+        finally:
+            self.about = None
 
-    def oversized(self, size: int, head: bytes, tail: bytes) -> None:
+    def oversized(self, size: int, head: bytes, tail: bytes, about: int | None = None) -> None:
+        opened = None
         id_ = answered_id(head, tail)
         if id_ is not None:
             opened = self.exchange.settle(id_)
-        else:  # whose answer it was cannot be told, unless only one is waited for
-            opened = None if b'"method"' in head else self._only()
+        elif b'"method"' not in head:  # whose it was cannot be told, unless one alone waits
+            opened = self._only() if about is None else self.exchange.settle(about)
         log.warning("line.dropped", server=self.server, bytes=size, known=opened is not None)
         if opened is not None:
             text = f"The answer of {self.server} is too long ({size} bytes; see limits.line)"
             _fail(opened, BadAnswer(text, data={"bytes": size}))
 
-    def closed(self, cause: Departure) -> None:
+    def awaits(self, about: int) -> bool:
+        return self.exchange.find(about) is not None
+
+    def failed(self, about: int, error: GatewayError) -> None:
+        opened = self.exchange.settle(about)
+        if opened is not None:
+            _fail(opened, error)
+
+    def ending(self, cause: Departure) -> None:
         self.departure = cause
+
+    def closed(self, cause: Departure) -> None:
+        self.departure, self.is_closed = cause, True
         for opened in self.exchange.close():
             _fail(opened, self._gone(sent=True))
         self.on_closed(cause)
@@ -176,7 +203,8 @@ class Link:
             case Request():
                 self.on_asked(message)
             case Failure(id_, code, text, data):
-                opened = self._only() if id_ is None else self.exchange.settle(id_)
+                known = self.about if id_ is None else id_
+                opened = self._only() if known is None else self.exchange.settle(known)
                 if opened is not None:
                     _fail(opened, ServerFailure(code, text, data=data))
 
@@ -210,7 +238,7 @@ class Link:
         return self.pipe
 
     def _send(self, message: Message) -> None:
-        if self.departure is None and self.pipe is not None:
+        if not self.is_closed and self.pipe is not None:
             try:
                 self.pipe.send(encode_line(message))
             except NotReading:
@@ -222,7 +250,8 @@ class Link:
         said = "\n".join(cause.stderr[-5:]) if cause else ""
         text = f"The server {self.server} {reason}" + (f". It last wrote:\n{said}" if said else "")
         data = {"exit_code": cause.code, "signal": cause.signal} if cause else None
-        return ServerUnavailable(text, server=self.server, retryable=not sent, data=data)
+        made = ServerUnavailable if sent else NotTaken
+        return made(text, server=self.server, retryable=not sent, data=data)
 
 
 def _tolerant(line: bytes) -> Message:

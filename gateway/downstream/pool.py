@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import structlog
 
 from gateway.calls.call import Caller
-from gateway.downstream.connection import Connection, Process
+from gateway.downstream.connection import Connection
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.supervise import contained
+from gateway.downstream.transports.transport import Transport
 from gateway.eras.profile import Profile
 from gateway.protocol.errors import GatewayError, ServerUnavailable
 from gateway.protocol.revisions import Era
@@ -61,7 +62,7 @@ class Pool:
     open: Callable[[Whose], Awaitable[Connection]]
     opened: Callable[[Connection], Awaitable[None]]
     """Told of each new connection: it may list more than the shared one does."""
-    retire: Callable[[Process], None]
+    retire: Callable[[Transport], None]
     tasks: TaskGroup
     clock: Callable[[], float]
     places: Places
@@ -211,7 +212,7 @@ class Pool:
 
     def _retire(self, connection: Connection) -> None:
         self.places.taken -= 1
-        self.retire(connection.process)
+        self.retire(connection.transport)
 
 
 def _alike(one: Whose, other: Whose) -> bool:

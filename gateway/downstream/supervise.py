@@ -82,7 +82,7 @@ async def _run_once(lane: Lane) -> Ending:
         return Ending("the gateway could not handle it; see the log", "crashed")
     finally:
         if lane.connection is None:  # never ready, or gone: nobody else will stop it
-            lane.retire(connection.process)
+            lane.retire(connection.transport)
 
 
 async def _serve(lane: Lane, connection: Connection) -> Ending:
@@ -94,15 +94,15 @@ async def _serve(lane: Lane, connection: Connection) -> Ending:
     log.info(
         "server.started",
         server=lane.server,
-        pid=connection.process.pid,
+        **_pid(connection),
         revision=greeting.revision.name,
         name=greeting.name,
         version=greeting.version,
     )
-    departure = await connection.process.wait_closed()
+    departure = await connection.transport.wait_closed()
     ready_for_s = lane.clock() - lane.since
     lane.become(Phase.WAITING, reason=departure.reason)  # no new call goes there
-    await connection.process.stop(lane.stop_grace_s)
+    await connection.transport.stop(lane.stop_grace_s)
     said = "".join(f"\n  {line}" for line in departure.stderr[-5:])
     reason = departure.reason + (f"; it last wrote:{said}" if said else "")
     return Ending(reason, "signal" if departure.signal else "exit", ready_for_s=ready_for_s)
@@ -111,3 +111,8 @@ async def _serve(lane: Lane, connection: Connection) -> Ending:
 def _without_name(message: str, server: str) -> str:
     """What a sentence says of a server, for where its name stands already."""
     return message.removeprefix(f"The server {server} ").removeprefix("is ")
+
+
+def _pid(connection: Connection) -> dict[str, int]:
+    pid = connection.transport.pid
+    return {} if pid is None else {"pid": pid}

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from gateway.downstream.environment import Launch
-from gateway.downstream.transports.stdio import Departure, StdioTransport
+from gateway.downstream.transports.stdio import StdioTransport
+from gateway.downstream.transports.transport import Departure
 from tests.kit.processes import kill_tree
 from tests.kit.waiting import eventually_async
 

@@ -15,9 +15,9 @@ from gateway.downstream.environment import CannotStart, Launch
 from gateway.downstream.transports.stdio import (
     HIGH_WATER_BYTES,
     WAITING_BYTES,
-    NotReading,
     StdioTransport,
 )
+from gateway.downstream.transports.transport import NotReading
 from tests.kit.processes import is_alive
 from tests.kit.waiting import eventually_async
 from tests.processes.driving import LOOPS, Heard, gone_in_the_end, launch, on, started

@@ -15,8 +15,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
@@ -25,6 +23,7 @@ from gateway.downstream.exit_watch import ExitWatch
 from gateway.downstream.stderr import Stderr
 from gateway.downstream.stopping import Group, stop
 from gateway.downstream.transports.pipes import Inlet, Outlet, open_pipe
+from gateway.downstream.transports.transport import Departure, LineSink, NotReading
 from gateway.downstream.warden import Warden
 from gateway.protocol.framing import LineSplitter, Oversized
 
@@ -43,36 +42,10 @@ TEMPORARY = frozenset({"EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY", "EINTR
 """Reasons not to start that pass by themselves."""
 
 
-class NotReading(Exception):
-    """The server does not take what it is sent: too much is waiting already, or it is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """How a process left. `code` is None if it has not exited; `stderr` is what it said last."""
-
-    code: int | None
-    signal: str | None
-    stderr: tuple[str, ...]
-    reason: str
-    """In words that follow the server's name: "exited with code 1", "was killed by SIGSEGV"."""
-
-
-class LineSink(Protocol):
-    """Who hears what the process says. Called on the event loop; must neither wait nor raise."""
-
-    def line(self, line: bytes) -> None:
-        """One framed line, without its end."""
-
-    def oversized(self, size: int, head: bytes, tail: bytes) -> None:
-        """A line beyond the bound was dropped; `framing.answered_id` may tell whose it was."""
-
-    def closed(self, cause: Departure) -> None:
-        """Once: nothing more will come, and nothing can be sent."""
-
-
 class StdioTransport:
     """One child process in a session and process group of its own. Made by `start`."""
+
+    way = "stdio"
 
     def __init__(
         self, launch: Launch, sink: LineSink, stderr: Stderr, warden: Warden | None

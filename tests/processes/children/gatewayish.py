@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from gateway.downstream.environment import Launch
-from gateway.downstream.transports.stdio import Departure, StdioTransport
+from gateway.downstream.transports.stdio import StdioTransport
+from gateway.downstream.transports.transport import Departure
 from gateway.downstream.warden import Warden
 
 CHILD = Path(__file__).parent / "child.py"

@@ -1,0 +1,212 @@
+"""One address on the network, and the one HTTP client that reaches all of them.
+
+Nothing but what the configuration says travels: no cookies, no proxy from the environment,
+no credentials to another origin. Errors name the host, never a path or a query: people put
+keys there.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+import aiohttp
+from yarl import URL
+
+from gateway import __version__
+from gateway.downstream.environment import CannotStart
+from gateway.downstream.transports.failures import BrokenOff, NotTaken
+
+KEPT_S = 4.0
+"""How long an idle connection is kept: servers commonly close theirs after 5 s, and a request
+sent in that very moment would be lost."""
+
+AGENT = f"onegate/{__version__}"
+
+REDIRECTS = frozenset({307, 308})
+"""Those that keep method and body. With the others a POST would turn into a GET."""
+
+
+@dataclass(slots=True, eq=False)
+class Web:
+    """The HTTP client of the gateway. Opened at its first use."""
+
+    _session: aiohttp.ClientSession | None = None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={
+                    "User-Agent": f"onegate/{__version__}",
+                    "Accept-Encoding": "gzip, deflate",
+                },
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """End every request that is still open."""
+        if self._session is not None:
+            await self._session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificates other than the usual, as files; read anew at each start."""
+
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    async def context(self) -> ssl.SSLContext | bool:
+        """True for the usual. Raises `CannotStart`, naming the file."""
+        if self.ca is None and self.cert is None:
+            return True
+        return await asyncio.to_thread(self._load)
+
+    def _load(self) -> ssl.SSLContext:
+        file = self.ca
+        try:
+            made = ssl.create_default_context(cafile=self.ca)
+            if self.cert is not None:
+                file = self.cert
+                made.load_cert_chain(self.cert, self.key, password=_no_password)
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            said = f"cannot use the certificate in {file}: {why}"
+            raise CannotStart(said, permanent=True) from None
+        return made
+
+
+def _no_password() -> str:
+    raise ValueError("its key is encrypted; give one that is not")
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where one server is, and how to get there."""
+
+    server: str
+    url: URL = field(repr=False)
+    web: Web
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tls: ssl.SSLContext | bool = True
+    proxy: str | None = field(default=None, repr=False)
+    connect_timeout_s: float = 10.0
+
+    @property
+    def host(self) -> str:
+        """HOST or HOST:PORT, for people."""
+        return self.url.authority.rpartition("@")[2]
+
+    async def request(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        url: URL | None = None,
+        silence_s: float | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send one request; return when the head of the answer is there.
+
+        `silence_s` bounds the time without a byte. The caller closes what it gets. Raises
+        `NotTaken` if there was no connection to send it over, else `BrokenOff`.
+        """
+        target = url or self.url
+        answer = await self._send(method, target, headers, body, silence_s)
+        if answer.status not in REDIRECTS:
+            return answer
+        where = self._redirected(target, answer)
+        answer.release()
+        if where is None:
+            return answer
+        return await self._send(method, where, headers, body, silence_s)
+
+    async def _send(
+        self,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        silence_s: float | None,
+    ) -> aiohttp.ClientResponse:
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=self.connect_timeout_s, sock_read=silence_s
+        )
+        try:
+            return await self.web.session.request(
+                method,
+                url,
+                data=body,
+                headers={**self.headers, **headers},
+                allow_redirects=False,
+                ssl=self.tls,
+                proxy=None if is_loopback(url.host) else self.proxy,
+                timeout=timeout,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise self._unreachable(_why(error)) from None
+        except aiohttp.ClientHttpProxyError as error:
+            raise self._unreachable(f"the proxy answers HTTP {error.status}") from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self.broken(_why(error)) from None
+        except RuntimeError:  # the client is closed: the gateway is stopping
+            raise self._unreachable("the gateway is stopping") from None
+
+    def _redirected(self, asked: URL, answer: aiohttp.ClientResponse) -> URL | None:
+        """Where to, if that is at the same origin."""
+        try:
+            where = asked.join(URL(answer.headers["Location"]))
+        except (KeyError, ValueError):
+            return None
+        return where if where.origin() == asked.origin() else None
+
+    def _unreachable(self, why: str) -> NotTaken:
+        return NotTaken(
+            f"The server {self.server} cannot be reached at {self.host}: {why}",
+            server=self.server,
+            retryable=True,
+        )
+
+    def broken(self, why: str) -> BrokenOff:
+        return BrokenOff(
+            f"The server {self.server} broke off before it answered ({why}). "
+            "Whether it did what it was asked is not known",
+            server=self.server,
+        )
+
+
+def is_loopback(host: str | None) -> bool:
+    if host is None or host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _why(error: Exception) -> str:
+    """In words, and without anything of what was sent."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            said = getattr(error.certificate_error, "verify_message", "") or "not valid"
+            return f"its certificate cannot be trusted ({said}); `ca` names another authority"
+        case aiohttp.ClientConnectorDNSError():
+            return "there is no such host"
+        case aiohttp.ClientConnectorSSLError():
+            return f"TLS failed ({getattr(error.os_error, 'reason', None) or 'no agreement'})"
+        case aiohttp.ConnectionTimeoutError():
+            return "no connection within `connect_timeout`"
+        case aiohttp.ServerTimeoutError():
+            return "silent for too long"
+        case aiohttp.ServerDisconnectedError():
+            return "it closed the connection"
+        case aiohttp.ClientOSError():
+            return error.strerror or "the connection failed"
+    return type(error).__name__
