@@ -10,8 +10,6 @@ from pathlib import Path
 
 import structlog
 
-from gateway.app.gateway import Gateway
-from gateway.app.running import running
 from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
 from gateway.cli.reach import loaded
 from gateway.cli.standing_in import plain, shown
@@ -67,7 +65,7 @@ class Signals:
 
 async def _until_told(found: Loaded, stream: LineStream) -> None:
     """From the first server's start to the last one's end."""
-    from gateway.app.gateway import running  # after the configuration is known to be right
+    from gateway.app.running import running  # after the configuration is known to be right
 
     task = asyncio.current_task()
     assert task is not None
