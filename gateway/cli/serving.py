@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,6 +18,11 @@ from gateway.config.load import Loaded, environment
 from gateway.edge.admin.operator import ServerReport
 from gateway.observe.logs import configure_logs
 from gateway.observe.stream import LineStream
+
+if TYPE_CHECKING:
+    from gateway.app.gateway import Gateway
+    from gateway.app.notify import Notifier
+    from gateway.app.reload import Reloader
 
 log = structlog.get_logger()
 
@@ -39,11 +45,13 @@ class Hurried(Exception):
 
 
 class Signals:
-    """TERM, INT and HUP: the first asks to stop, the second no longer asks."""
+    """TERM and INT: the first asks to stop, the second no longer asks. HUP asks to read the
+    configuration again, except from a terminal: there it means that the terminal is gone."""
 
-    def __init__(self, hurry: Callable[[], object]) -> None:
-        self.stop = asyncio.Event()
+    def __init__(self, hurry: Callable[[], object], has_terminal: bool) -> None:
+        self.stop, self.reload = asyncio.Event(), asyncio.Event()
         self._hurry = hurry
+        self._has_terminal = has_terminal
 
     def listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -56,6 +64,9 @@ class Signals:
                     return
 
     def _heard(self, name: str) -> None:
+        if name == "SIGHUP" and not self._has_terminal:
+            self.reload.set()
+            return
         if self.stop.is_set():
             self._hurry()
             return
@@ -65,28 +76,49 @@ class Signals:
 
 async def _until_told(found: Loaded, stream: LineStream) -> None:
     """From the first server's start to the last one's end."""
-    from gateway.app.running import running  # after the configuration is known to be right
+    from gateway.app.notify import Notifier  # after the configuration is known to be right
+    from gateway.app.reload import Reloader
+    from gateway.app.running import running
 
     task = asyncio.current_task()
     assert task is not None
-    signals = Signals(task.cancel)
+    signals = Signals(task.cancel, os.isatty(0))
     signals.listen()
-    has_screen = os.isatty(1)
+    has_screen, notifier = os.isatty(1), Notifier.of(environment())
     try:
         async with running(found, environment(), stream=stream) as gateway:
             await gateway.listen()
+            notifier.ready()
+            reloader = gateway.operator.reloader = Reloader(gateway, environment())
+            work = [_reload(signals, reloader, notifier), notifier.feed()]
+            if found.config.watch:
+                work.append(reloader.watch())
+            beside = [gateway.tasks.create_task(one) for one in work]
             if not (has_screen and os.isatty(2)):
                 tell_started(gateway)
             reports = await _come_up(gateway, signals.stop, has_screen)
             if not signals.stop.is_set():
                 tell(gateway, reports, has_screen)
             await signals.stop.wait()
+            notifier.stopping()
+            for one in beside:
+                one.cancel()
     except asyncio.CancelledError:
         if not signals.stop.is_set():
             raise
         log.warning("gateway.hurried", effect="calls were cut, servers are killed")
         raise Hurried from None
     log.info("gateway.stopped")
+
+
+async def _reload(signals: Signals, reloader: "Reloader", notifier: "Notifier") -> None:
+    """Each HUP, one after the other; those that come meanwhile are one more."""
+    while True:
+        await signals.reload.wait()
+        signals.reload.clear()
+        notifier.reloading()
+        await reloader.reload()
+        notifier.ready()
 
 
 def tell(gateway: "Gateway", reports: Sequence[ServerReport], has_screen: bool) -> None:

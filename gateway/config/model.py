@@ -268,5 +268,7 @@ class Config(Section):
     """How tools are named towards clients."""
     log: Log = Field(default_factory=Log)
     """The gateway's own log, on standard error."""
+    watch: Annotated[bool, FLAG] = False
+    """Whether to read this file again by itself when its content has changed."""
     instructions: Text | None = None
     """What to tell clients' models about this gateway, before the servers' own instructions."""

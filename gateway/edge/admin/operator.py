@@ -100,6 +100,9 @@ class Operator(Protocol):
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool as the operator: `{"result": …}` or `{"error": {code, message}}`."""
 
+    async def reload(self) -> Any:
+        """Read the configuration again: what came of it, as JSON, `ok` among it."""
+
     def ready(self) -> Readiness: ...
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:

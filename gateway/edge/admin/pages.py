@@ -18,6 +18,8 @@ from gateway.eras.sides import Headers
 from gateway.protocol.jsonrpc import as_bytes
 
 BODY_BYTES = 4 * 2**20
+POSTED = frozenset({"/api/call", "/-/reload"})
+"""Pages that do something."""
 MOST_CALLS = 1000
 TEXT = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", **SERVER}
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -69,6 +71,7 @@ class AdminPages:
             "/api/explain": self._explain,
             "/api/calls": self._calls,
             "/api/call": self._call,
+            "/-/reload": self._reload,
         }
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -88,7 +91,7 @@ class AdminPages:
                 raise Refused(404, "There is no such page; / lists those that exist.")
             if not self._is_local:
                 self.guard.required_principal(headers)
-        allowed = ("POST",) if path == "/api/call" else ("GET", "HEAD")
+        allowed = ("POST",) if path in POSTED else ("GET", "HEAD")
         if request.method not in allowed:
             names = ", ".join(allowed)
             raise Refused(405, f"Use {names} here.", headers={"Allow": names})
@@ -141,6 +144,11 @@ class AdminPages:
         if explanation is None:
             raise Refused(404, f"No server offers a tool {name[:100]!r}.")
         return _json(explanation)
+
+    async def _reload(self, request: web.BaseRequest) -> web.Response:
+        """As Prometheus has it: POST, no body. 500 with the reasons where the file is bad."""
+        done = await self._operator.reload()
+        return _json(done, 200 if done["ok"] else 500)
 
     async def _calls(self, request: web.BaseRequest) -> web.Response:
         query = request.query
