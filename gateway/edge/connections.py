@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 import structlog
 from aiohttp import web
 
+from gateway.edge.body import ClientGone
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import INTERNAL_ERROR, Refused
 
@@ -91,6 +92,8 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """What aiohttp makes of a request nobody could read, or a handler that failed: ours
         is JSON, and a client's garbage is no traceback in the log."""
+        if isinstance(exc, ClientGone):
+            raise exc  # aiohttp then drops the connection without a word
         if request.writer.output_size > 0:
             raise ConnectionResetError("too late for another answer")
         if status >= 500:
