@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Gate:
         return _lines(self.folder / "calls.jsonl")
 
     def mark(self) -> "Since":
-        return Since(self, len(self.records()), {s: len(self.heard(s)) for s in SERVERS})
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Since(self, now[:-6], {s: len(self.heard(s)) for s in SERVERS})
 
     def number(self, metric: str) -> float:
         """The sum of a metric's series whose text begins so; 0 if there are none."""
@@ -64,7 +66,8 @@ class Since:
     """What happened from one moment on."""
 
     gate: Gate
-    records_before: int
+    time: str
+    """Of the mark, as the record writes it: what ended earlier may be written later."""
     heard_before: Mapping[str, int]
 
     def heard(self, server: str, method: str | None = None) -> list[Message]:
@@ -75,7 +78,7 @@ class Since:
         """At least so many new records: waits for them."""
 
         def written() -> list[Message]:
-            news = self.gate.records()[self.records_before :]
+            news = [each for each in self.gate.records() if each["ts"] >= self.time]
             return news if len(news) >= number else []
 
         return eventually(written, what=f"{number} records")

@@ -147,8 +147,11 @@ class LegacyInbound:
     async def request(self, asked: Asked) -> bytes:
         """The JSON-RPC answer to one request; its HTTP status is 200 whatever it says,
         since 404 would mean that the session is gone."""
-        request = asked.request
+        request, session = asked.request, asked.session
         started = self.middle.clock()
+        task = asyncio.current_task()
+        assert task is not None, "handlers run in tasks"
+        session.calls[request.id] = task
         try:
             serve = self._methods.get(request.method)
             if serve is None:
@@ -156,6 +159,15 @@ class LegacyInbound:
             result = await serve(asked)
         except GatewayError as error:
             return _failed(request, error)
+        except asyncio.CancelledError:
+            if request.id not in session.cancelled:
+                raise
+            task.uncancel()  # not this task is to end, only what it was asked to do
+            return _failed(request, Cancelled("The request was cancelled"))
+        finally:
+            if session.calls.get(request.id) is task:  # the client may have used an id twice
+                del session.calls[request.id]
+            session.cancelled.discard(request.id)
         if serve != self._call:
             self.middle.timed(request.method, self.middle.clock() - started)
         return _framed(request, result)
@@ -206,9 +218,6 @@ class LegacyInbound:
             emitter(asked),
             session.level or "info",
         )
-        task = asyncio.current_task()
-        assert task is not None, "handlers run in tasks"
-        session.calls[request.id] = task
         try:
             return self._shaped(await self._handled(call, asked), session.caller.revision)
         except GatewayError as error:
@@ -218,14 +227,6 @@ class LegacyInbound:
             if call.kind is Kind.RESOURCE and isinstance(error, UnknownEntry):
                 raise ServerFailure(RESOURCE_NOT_FOUND, error.message, data=error.data) from error
             raise
-        except asyncio.CancelledError:
-            if request.id not in session.cancelled:
-                raise
-            task.uncancel()  # not this task is to end, only what it was asked to do
-            raise Cancelled("The request was cancelled") from None
-        finally:
-            session.calls.pop(request.id, None)
-            session.cancelled.discard(request.id)
 
     async def _handled(self, call: Call, asked: Asked) -> Outcome:
         """The call, and each time the server asks for input, the same call with the answers."""

@@ -70,9 +70,10 @@ class Session:
             self.stream = None
 
     def cancel(self, id_: RequestId) -> None:
-        """The client gives a request up. Unknown ids are nothing special: it may have ended."""
+        """The client gives a request up. Unknown ids are nothing special: it may have ended.
+        Saying so twice asks for one cancellation: the connection's task has to outlive it."""
         task = self.calls.get(id_)
-        if task is not None:
+        if task is not None and id_ not in self.cancelled:
             self.cancelled.add(id_)
             task.cancel()
 
