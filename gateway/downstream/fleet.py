@@ -10,7 +10,7 @@ import structlog
 from msgspec.structs import asdict
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import Board, ListChanged, Notice, ResourceUpdated
+from gateway.calls.notices import LEVELS, Board, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
@@ -33,6 +33,9 @@ LEAVES_WITHIN_S = 600.0
 
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
+
+QUIETEST = "info"
+"""The least talkative a server is ever set to: clients that set no level hear what it says."""
 
 
 @dataclass(slots=True, eq=False)
@@ -212,8 +215,13 @@ class Fleet:
                     tasks.create_task(self._watch(self.servers[name], connection))
 
     def wish_level(self, level: str) -> None:
-        """A client wants log lines from this level on."""
-        self._level = level
+        """A client wants log lines from this level on. The most verbose wish there has been
+        holds: a wish for quiet is for the gateway to fulfil, since others hear the same server.
+        """
+        wished = min(level, self._level or QUIETEST, key=LEVELS.index)
+        if wished == self._level:
+            return
+        self._level = level = wished
         for server in self.servers.values():
             for connection in server.connections:
                 self._beside(self._set_level(connection, level), server.name)
