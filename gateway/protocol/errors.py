@@ -38,6 +38,12 @@ class InvalidMessage(GatewayError):
     kind, code, status = "invalid", -32600, 400
 
 
+class NotAcceptable(GatewayError):
+    """The only answer there is comes as a stream, and the client takes none."""
+
+    kind, code, status = "invalid", -32600, 406
+
+
 class InvalidParams(GatewayError):
     kind, code, status = "invalid", -32602, 200
 

@@ -1,5 +1,6 @@
 """The gateway that most conversations share, clients of it by era, and what came of them."""
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -53,7 +54,9 @@ class Gate:
 
     def mark(self) -> "Since":
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Since(self, now[:-6], {s: len(self.heard(s)) for s in SERVERS})
+        return Since(
+            self, now[:-6], {f.stem: len(self.heard(f.stem)) for f in self.folder.glob("*.heard")}
+        )
 
     def number(self, metric: str) -> float:
         """The sum of a metric's series whose text begins so; 0 if there are none."""
@@ -71,7 +74,7 @@ class Since:
     heard_before: Mapping[str, int]
 
     def heard(self, server: str, method: str | None = None) -> list[Message]:
-        news = self.gate.heard(server)[self.heard_before[server] :]
+        news = self.gate.heard(server)[self.heard_before.get(server, 0) :]
         return [each for each in news if method is None or each.get("method") == method]
 
     def records(self, *, number: int) -> list[Message]:
@@ -170,3 +173,23 @@ def echoed(answer: Answer) -> Message:
     """What the `echo` tool saw: `arguments` and `meta`."""
     seen: Message = answer.result["structuredContent"]
     return seen
+
+
+@asynccontextmanager
+async def heard_by(stream: Stream) -> AsyncIterator[list[Message]]:
+    """What arrives on a stream while the block runs."""
+    heard: list[Message] = []
+
+    async def hear() -> None:
+        while True:
+            heard.append(await stream.message())
+
+    async with asyncio.TaskGroup() as tasks:
+        hearing = tasks.create_task(hear())
+        yield heard
+        hearing.cancel()
+
+
+async def arrived(heard: list[Message], number: int = 1) -> None:
+    """Wait until so many messages are there."""
+    await eventually_async(lambda: len(heard) >= number, what=f"{number} messages in {heard}")

@@ -47,6 +47,7 @@ from gateway.protocol.meta import PROGRESS_TOKEN
 from gateway.protocol.revisions import BY_NAME, NEWEST, Era, Revision
 
 RESOURCE_NOT_FOUND = -32002
+ABOUT_RESOURCES = frozenset({methods.READ_RESOURCE, methods.SUBSCRIBE})
 MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}
 BETWEEN_US = frozenset({-32020, -32022})
 """What a modern server may hold against our own request: to this client a plain failure."""
@@ -224,8 +225,6 @@ class LegacyInbound:
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
                 return as_bytes(error_result(error, entry.route.server if entry else None))
-            if call.kind is Kind.RESOURCE and isinstance(error, UnknownEntry):
-                raise ServerFailure(RESOURCE_NOT_FOUND, error.message, data=error.data) from error
             raise
 
     async def _handled(self, call: Call, asked: Asked) -> Outcome:
@@ -319,7 +318,7 @@ def _failed(request: Request, error: GatewayError) -> bytes:
         data = failure_data(error)
     elif code in BETWEEN_US:
         code = -32603
-    elif code == -32602 and request.method == methods.READ_RESOURCE and _names_uri(data):
+    if code == -32602 and request.method in ABOUT_RESOURCES and _names_uri(data):
         code = RESOURCE_NOT_FOUND  # how these revisions say it
     return encode(Failure(request.id, code, error.message, data))
 

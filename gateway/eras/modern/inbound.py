@@ -19,6 +19,7 @@ from gateway.protocol.errors import (
     HTTP_STATUS,
     GatewayError,
     MissingCapability,
+    NotAcceptable,
     ServerFailure,
     UnknownEntry,
     UnknownMethod,
@@ -125,6 +126,8 @@ class ModernInbound:
         )
 
     async def _listen(self, asked: Asked) -> bytes:
+        if not asked.posted.accepts_stream:
+            raise NotAcceptable("A subscription is a stream: accept text/event-stream")
         closing = await listen(self.middle, asked.request, asked.reply)
         told = {**self._identity, **closing["_meta"]}
         return as_bytes({**closing, **self._stamp, "_meta": told})

@@ -3,7 +3,9 @@
 Source: 2026-07-28, basic/patterns/subscriptions.
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind
@@ -39,15 +41,13 @@ async def listen(middle: Middle, request: Request, reply: Reply) -> dict[str, Js
     Returns the closing result. Raises `InvalidParams` for a filter that is none.
     """
     wanted = read_filter(request.params)
-    await middle.watching.add(wanted.uris)
-    unsubscribe = middle.board.subscribe(lambda notice: _tell(reply, request.id, wanted, notice))
-    try:
+    with ExitStack() as last:
+        last.callback(middle.watching.drop, wanted.uris)
+        await middle.watching.add(wanted.uris)  # the client may go while servers are told
+        last.callback(middle.board.subscribe(partial(_tell, reply, request.id, wanted)))
         params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
         reply.push(Notification(methods.ACKNOWLEDGED, params))
         await middle.closing.wait()
-    finally:
-        unsubscribe()
-        middle.watching.drop(wanted.uris)
     return {"_meta": {meta.SUBSCRIPTION: request.id}}
 
 
