@@ -91,10 +91,23 @@ class Inlet:
 class Outlet:
     """The writing end. What the pipe does not take at once waits here, up to the caller's bound.
 
-    `broken` is told once, when nobody reads any more.
+    Messages of one turn of the event loop go out together: a write costs more than all else
+    that a short message costs, and wakes the reader each time. `broken` is told once, when
+    nobody reads any more.
     """
 
-    __slots__ = ("_below", "_broken", "_closing", "_fd", "_high", "_loop", "_waiting", "writable")
+    __slots__ = (
+        "_below",
+        "_broken",
+        "_closing",
+        "_fd",
+        "_high",
+        "_loop",
+        "_turn",
+        "_turn_bytes",
+        "_waiting",
+        "writable",
+    )
 
     def __init__(
         self,
@@ -106,6 +119,8 @@ class Outlet:
         """Not `writable` while more than `high_bytes` wait."""
         self._loop, self._fd, self._high, self._broken = loop, fd, high_bytes, broken
         self._waiting = bytearray()
+        self._turn: list[bytes] = []
+        self._turn_bytes = 0
         self._closing = False
         self._below = asyncio.Event()
         self._below.set()
@@ -114,20 +129,35 @@ class Outlet:
 
     @property
     def waiting_bytes(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + self._turn_bytes
 
     def write(self, data: bytes) -> None:
-        """Write now; keep what does not fit. Nothing happens once the pipe is broken or closed."""
+        """Write in this turn; keep what does not fit. Nothing happens once the pipe is broken
+        or closed."""
         if self._fd < 0 or self._closing:
             return
-        if not self._waiting:
-            written = self._write(data)
-            if written == len(data) or self._fd < 0:
-                return
-            self._waiting += memoryview(data)[written:]
-            self._loop.add_writer(self._fd, self._ready)
-        else:
+        if not self._turn:
+            self._loop.call_soon(self._flush)
+        self._turn.append(data)
+        self._turn_bytes += len(data)
+        if self._turn_bytes > self._high:
+            self._tell()
+
+    def _flush(self) -> None:
+        turn = self._turn
+        if self._fd < 0 or not turn:
+            return
+        data = turn[0] if len(turn) == 1 else b"".join(turn)
+        self._turn, self._turn_bytes = [], 0
+        if self._waiting:
             self._waiting += data
+        else:
+            written = self._write(data)
+            if self._fd >= 0 and written < len(data):
+                self._waiting += memoryview(data)[written:]
+                self._loop.add_writer(self._fd, self._ready)
+            elif self.writable:
+                return
         self._tell()
 
     async def wait_writable(self) -> None:
@@ -136,6 +166,7 @@ class Outlet:
 
     def close(self) -> None:
         """Close as soon as what waits is written: at once, as a rule."""
+        self._flush()
         self._closing = True
         if not self._waiting:
             self.abort()
@@ -147,6 +178,7 @@ class Outlet:
             os.close(self._fd)
             self._fd = -1
         self._waiting.clear()
+        self._turn, self._turn_bytes = [], 0
         self._tell()
 
     def _ready(self) -> None:
@@ -169,7 +201,7 @@ class Outlet:
             return 0
 
     def _tell(self) -> None:
-        self.writable = len(self._waiting) <= self._high
+        self.writable = self.waiting_bytes <= self._high
         if self.writable:
             self._below.set()
         else:
