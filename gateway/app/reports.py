@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.app.current import Current
-from gateway.calls.call import Caller
+from gateway.calls.call import Caller, Emit, silent
 from gateway.calls.pipeline import Handler
 from gateway.catalog.entries import Entry, Kind
 from gateway.catalog.shelf import Shelf
@@ -97,10 +97,12 @@ class Reports:
         fitting = [r for r in records if all(_says(r, k, v) for k, v in wanted.items())]
         return fitting[-last:] if last else []
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+    ) -> Mapping[str, Any]:
         request = Request("operator", CALL_TOOL, {"name": name, "arguments": raw(arguments)})
         try:
-            outcome = await self.handle(self.middle.call(request, OPERATOR, 0))
+            outcome = await self.handle(self.middle.call(request, OPERATOR, 0, emit))
         except GatewayError as error:
             told = {"code": wire_code(error), "message": error.message, "kind": error.kind}
             return {"error": told}

@@ -3,7 +3,8 @@
 import http.client
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from gateway.config.units import Address
 
 T = TypeVar("T")
+Heard = Callable[[Mapping[str, Any]], None]
+"""Told the params of each progress notification: `progress`, perhaps `total` and `message`."""
 
 ANSWER_S = 10.0
 """For pages, which the gateway has at hand. A call may take as long as its rules allow."""
+LEFT = "the gateway at {} left before it had answered"
+LINES = "application/jsonl"
 WANTS_TOKEN = (
     "the gateway at {} wants a token for this: set ONEGATE_TOKEN to one of those whose hashes "
     "are under `auth.tokens`"
@@ -69,13 +74,24 @@ class Admin:
         status, body = self._ask("GET", "/readyz", headers={"Accept": "application/json"})
         return self._read(200 if status == 503 else status, body, Readiness)
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """`{"result": …}` or `{"error": {code, message}}`."""
+    def call(
+        self, name: str, arguments: Mapping[str, Any], heard: Heard | None = None
+    ) -> dict[str, Any]:
+        """`{"result": …}` or `{"error": {code, message}}`. `heard` is told of progress."""
         body = json.dumps({"tool": name, "arguments": arguments}).encode()
-        status, answer = self._ask(
-            "POST", "/api/call", body, {"Content-Type": "application/json"}, within_s=None
-        )
-        return self._read(status, answer, dict[str, Any])
+        headers = {"Content-Type": "application/json"}
+        if heard is not None:
+            headers["Accept"] = LINES
+        with self._asked("POST", "/api/call", body, headers, within_s=None) as response:
+            last = b""
+            for line in response:
+                if last and heard is not None:
+                    heard(self._read(200, last, dict[str, Any]).get("progress") or {})
+                last = line
+            answered = self._read(response.status, last, dict[str, Any])
+        if not answered.keys() & {"result", "error"}:
+            raise Failed(LEFT.format(self._address))
+        return answered
 
     def _page(self, path: str, shape: type[T]) -> T:
         return self._read(*self._ask("GET", path), shape)
@@ -91,27 +107,36 @@ class Admin:
             raise Failed(f"the gateway at {self._address} is of another version") from None
 
     def _ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        with self._asked(method, path, None, headers or {}, ANSWER_S) as response:
+            return response.status, response.read()
+
+    @contextmanager
+    def _asked(
         self,
         method: str,
         path: str,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        within_s: float | None = ANSWER_S,
-    ) -> tuple[int, bytes]:
+        body: bytes | None,
+        headers: Mapping[str, str],
+        within_s: float | None,
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = _connection(self._address, within_s)
         try:
-            connection.request(method, path, body, {**self._headers, **(headers or {})})
+            connection.request(method, path, body, {**self._headers, **headers})
             response = connection.getresponse()
             if response.getheader("Server") != "onegate":
                 raise Failed(
                     f"what answers at {self._address} is not onegate; "
                     "set `admin` to an address of its own, or give --admin HOST:PORT"
                 )
-            return response.status, response.read()
+            yield response
         except TimeoutError:
             raise Failed(f"the gateway at {self._address} does not answer") from None
         except (ConnectionRefusedError, FileNotFoundError):
             raise NobodyThere from None
+        except http.client.IncompleteRead:
+            raise Failed(LEFT.format(self._address)) from None
         except http.client.HTTPException:
             raise Failed(f"what answers at {self._address} does not speak HTTP") from None
         except OSError as error:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from gateway.cli import results, tables
-from gateway.cli.asking import Admin
+from gateway.cli.asking import Admin, Heard
 from gateway.cli.ending import Failed
 from gateway.cli.reach import Reach
 from gateway.cli.screen import Column, Grid, console, is_terminal, show, show_json, visible
@@ -20,6 +20,7 @@ from gateway.edge.admin.operator import Explanation, ServerReport, ToolReport
 
 if TYPE_CHECKING:
     from gateway.app.gateway import Gateway
+    from gateway.calls.call import Emit
 
 
 def servers(reach: Reach, *, as_json: bool) -> None:
@@ -133,8 +134,8 @@ def call(reach: Reach, name: str, words: Sequence[str], *, as_json: bool) -> Non
     given = results.arguments(words)
 
     def asked(admin: Admin) -> Called:
-        with waiting(name):
-            answered = admin.call(name, given)
+        with waiting(name) as heard:
+            answered = admin.call(name, given, heard)
         if "error" not in answered:
             return answered, [], []
         return answered, admin.tools(), admin.servers()
@@ -143,8 +144,8 @@ def call(reach: Reach, name: str, words: Sequence[str], *, as_json: bool) -> Non
         from gateway.protocol.jsonrpc import as_bytes
 
         told = gateway.operator
-        with waiting(name):
-            answered = as_bytes(await told.call(name, given))
+        with waiting(name) as heard:
+            answered = as_bytes(await told.call(name, given, _emit(heard)))
         return json.loads(answered), list(told.tools()), list(told.servers())
 
     answered, others, reports = answer(reach, asked, started, name)
@@ -178,15 +179,42 @@ def _refused(
     return f"{name}: {visible(str(error.get('message') or 'refused without a reason'))}"
 
 
-@contextmanager
-def waiting(name: str) -> Iterator[None]:
-    """While a call runs, a terminal shows that it does, and for how long."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def _emit(heard: Heard | None) -> "Emit":
+    from gateway.calls.notices import Emitted, Progress
+    from gateway.protocol.jsonrpc import as_bytes
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    def emit(emitted: Emitted) -> None:
+        if heard is not None and isinstance(emitted, Progress):
+            heard(json.loads(as_bytes(emitted.params)))
+
+    return emit
+
+
+@contextmanager
+def waiting(name: str) -> Iterator[Heard | None]:
+    """While a call runs, a terminal shows for how long, and how far the tool says it is."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console(err=True), transient=True) as progress:
-        progress.add_task(f"calling {visible(name)}", total=None)
-        yield
+        task = progress.add_task(escape(visible(name)), total=None)
+
+        def heard(told: Mapping[str, Any]) -> None:
+            done, total, message = (told.get(key) for key in ("progress", "total", "message"))
+            progress.update(
+                task,
+                completed=done if isinstance(done, int | float) else None,
+                total=total if isinstance(total, int | float) else None,
+                description=escape(visible(str(message or name))[:40]),
+            )
+
+        yield heard

@@ -1,6 +1,7 @@
 """Commands that ask a running gateway, as programs and people read them."""
 
 import json
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -8,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.typed import Ended, demo, onegate, terminal
+from tests.cli.typed import ONEGATE, Ended, demo, environ, onegate, terminal
 from tests.kit.fakes import fake
-from tests.kit.gateway import Gateway, running_gateway
+from tests.kit.gateway import Gateway, fetch, running_gateway
 from tests.kit.ports import free_port
-from tests.kit.processes import ROOT
+from tests.kit.processes import ROOT, program
+from tests.kit.waiting import eventually
 
 TOKEN = "t-0123456789"
 HASH = "5bd1afc4f14dcb4c1cd9a3a2b54b4b4d8a3b5f7ee5b6ac0e2a6ebc4a3f1f4f55"
@@ -23,7 +25,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("asked")
     servers = {
         "dice": demo("dice"),
-        "fake": fake("--only", "echo,fail,error,progress,ask", required=True),
+        "fake": fake("--only", "echo,fail,error,progress,hang", required=True),
         "ghost": {"command": "no-such-program", "args": ["--token=hunter2hunter2"]},
     }
     rules = [{"match": "dice__word*", "decision": "deny"}, {"match": "dice__*", "timeout": "7s"}]
@@ -179,6 +181,40 @@ def test_a_call_on_a_terminal_leaves_only_its_answer(gateway: Gateway) -> None:
         assert shown.wait_exit() == 0
         assert shown.text.rstrip().splitlines()[-2:] != []
         assert "done" in shown.text
+
+
+def test_progress_is_told_while_a_call_runs(gateway: Gateway) -> None:
+    body = json.dumps({"tool": "fake__progress", "arguments": {"steps": 3, "ms": 50}}).encode()
+    headers = {"Content-Type": "application/json", "Accept": "application/jsonl"}
+
+    status, answer = fetch(f"{gateway.admin}/api/call", body, headers)
+
+    *told, last = map(json.loads, answer.splitlines())
+    assert status == 200
+    assert [each["progress"]["progress"] for each in told] == [1, 2, 3]
+    assert "result" in last
+
+
+def test_a_terminal_shows_how_far_a_call_is(gateway: Gateway) -> None:
+    words = ["call", "fake__progress", "steps=40", "ms=50", "-c", str(gateway.file)]
+    with terminal(gateway.file.parent, *words) as shown:
+        shown.wait_text("step ")
+        assert shown.wait_exit() == 0
+
+
+def test_ctrl_c_cancels_the_call_at_the_gateway(gateway: Gateway) -> None:
+    argv = [*ONEGATE, "call", "fake__hang", "-c", str(gateway.file)]
+    folder = gateway.file.parent
+    with program(argv, folder / "hang.log", env=environ(folder), cwd=folder) as hanging:
+        eventually(lambda: 'calls_in_flight{server="fake"} 1.0' in gateway.page("/metrics"), 10)
+        hanging.send(signal.SIGINT)
+        assert (hanging.wait_exit(), hanging.text) == (130, "")
+
+    def cancelled() -> bool:
+        records = json.loads(gateway.page("/api/calls?tool=fake__hang"))["calls"]
+        return [each["outcome"] for each in records] == ["cancelled"]
+
+    eventually(cancelled, 10)
 
 
 @pytest.mark.parametrize("words", [["servers"], ["tools"], ["explain", "dice__roll_dice"]])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from gateway.calls.call import Emit, silent
+from gateway.calls.notices import Progress
 from gateway.config.units import Address
 from gateway.edge.admin.operator import (
     CallFilter,
@@ -59,10 +61,14 @@ class FakeOperator:
         self.asked_calls.append((last, only))
         return [{"call": "c1", "outcome": "ok"}]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+    ) -> Mapping[str, Any]:
         self.called.append((name, arguments))
         if name == "crash":
             raise ZeroDivisionError("secret detail")
+        emit(Progress({"progress": 1, "message": "half\nway"}))
+        await asyncio.sleep(0)
         return {"result": {"content": []}}
 
     def ready(self) -> Readiness:

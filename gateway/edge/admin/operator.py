@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from gateway.calls.call import Emit, silent
+
 
 class ServerReport(msgspec.Struct, frozen=True):
     """One configured server, as it is now."""
@@ -97,8 +99,11 @@ class Operator(Protocol):
     def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
         """The newest `last` records that fit, oldest first; each encodes as a JSON object."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a tool as the operator: `{"result": …}` or `{"error": {code, message}}`."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+    ) -> Mapping[str, Any]:
+        """Call a tool as the operator: `{"result": …}` or `{"error": {code, message}}`. `emit`
+        is told of progress."""
 
     async def reload(self) -> Any:
         """Read the configuration again: what came of it, as JSON, `ok` among it."""

@@ -3,7 +3,9 @@
 Beyond loopback only health and metrics are open; the rest wants a bearer token.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +13,9 @@ from aiohttp import web
 
 from gateway.edge.admin.landing import LANDING
 from gateway.edge.admin.operator import CallFilter, Operator, Readiness
+from gateway.edge.admin.progress_lines import LINES, answer_in_lines
 from gateway.edge.body import body_at_hand, read_body
+from gateway.edge.connections import connection_of
 from gateway.edge.guard import Guard
 from gateway.edge.refusals import JSON, SERVER, Refused
 from gateway.eras.sides import Headers
@@ -31,7 +35,7 @@ HTML = {
     **SERVER,
 }
 
-Page = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,7 +163,7 @@ class AdminPages:
         only = CallFilter(query.get("server"), query.get("tool"), query.get("outcome"))
         return _json({"calls": self._operator.calls(max(0, min(last, MOST_CALLS)), only)})
 
-    async def _call(self, request: web.BaseRequest) -> web.Response:
+    async def _call(self, request: web.BaseRequest) -> web.StreamResponse:
         self.guard.media_type(cast(Headers, request.headers))
         body = body_at_hand(request, BODY_BYTES)
         if body is None:
@@ -168,7 +172,15 @@ class AdminPages:
             asked = msgspec.json.decode(body, type=Asked)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Refused(400, f'Send {{"tool": NAME, "arguments": {{…}}}}: {error}') from None
-        return _json(await self._operator.call(asked.tool, asked.arguments))
+        call = partial(self._operator.call, asked.tool, asked.arguments)
+        connection = connection_of(request)
+        connection.ends = asyncio.current_task()  # with the operator goes the call
+        try:
+            if LINES in request.headers.get("Accept", ""):
+                return await answer_in_lines(request, call)
+            return _json(await call())
+        finally:
+            connection.ends = None
 
 
 def _json(value: object, status: int = 200) -> web.Response:
