@@ -114,8 +114,11 @@ def test_a_socket_file_nobody_listens_on_is_replaced(tmp_path: Path) -> None:
         left_behind.bind(str(path))
 
     async def main() -> None:
-        [bound] = await bind([Address(path=str(path))], "listen")
-        bound.close()
+        async with serving(FakeEntrance(), address=f"unix:{path}"):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(b"OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readline()).split()[1] == b"204"
+            writer.close()
 
     run(main())
 

@@ -186,7 +186,7 @@ def test_after_silence_an_answer_becomes_a_stream_of_comments() -> None:
 def test_who_did_not_name_streams_is_not_given_one_for_waiting(accept: str | None) -> None:
     async def main() -> None:
         async def work(posted: Posted, reply: Reply) -> Answer:
-            await asyncio.sleep(FAST["keep_alive_s"] * 4)
+            await asyncio.sleep(FAST["keep_alive_s"] * 4)  # comments would be due by now
             return OK
 
         async with serving(FakeEntrance(work), pulse=FAST) as served:
@@ -275,17 +275,25 @@ def test_bytes_are_bounded_as_well_as_numbers() -> None:
 
 def test_what_has_gone_out_makes_room_again() -> None:
     async def main() -> None:
+        taken = asyncio.Event()
+
         async def work(posted: Posted, reply: Reply) -> Answer:
             for number in range(10):
                 reply.push(log_line(f"{number}a" + "x" * 2**19))
                 reply.push(log_line(f"{number}b" + "x" * 2**19))
-                await asyncio.sleep(0.02)  # the client reads meanwhile
+                taken.clear()
+                await taken.wait()
             return OK
 
-        async with serving(FakeEntrance(work)) as served:
-            *said, last = events((await asked(served)).body)
-            assert len(said) == 20
-            assert last == RESULT
+        async with serving(FakeEntrance(work)) as served, connected(served) as client:
+            client.post()
+            await client.head()
+            for _ in range(10):
+                for letter in "ab":
+                    [line] = events(await client.chunk())
+                    assert line["params"]["data"][1] == letter
+                taken.set()
+            assert events(await client.chunk()) == [RESULT]
 
     run(main())
 
