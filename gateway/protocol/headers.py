@@ -21,6 +21,8 @@ VERSION = "MCP-Protocol-Version"
 METHOD = "Mcp-Method"
 NAME = "Mcp-Name"
 SESSION = "Mcp-Session-Id"
+LAST_EVENT = "Last-Event-ID"
+LAST_EVENT = "Last-Event-ID"
 PARAM_PREFIX = "Mcp-Param-"
 
 ANNOTATION = "x-mcp-header"

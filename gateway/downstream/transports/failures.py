@@ -17,7 +17,3 @@ class NotAdmitted(ServerUnavailable):
 
 class WrongTransport(ServerUnavailable):
     """The server does not answer to this transport; there is another one."""
-
-
-class StaleHeaders(ServerUnavailable):
-    """2026-07-28: the server misses headers that repeat arguments: its tools have changed."""

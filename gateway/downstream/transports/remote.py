@@ -7,10 +7,11 @@ keys there.
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from yarl import URL
@@ -31,26 +32,42 @@ REDIRECTS = frozenset({307, 308})
 
 @dataclass(slots=True, eq=False)
 class Web:
-    """The HTTP client of the gateway. Opened at its first use."""
+    """The HTTP client of the gateway, and all that is under way over it. Opened at its
+    first use."""
 
+    begin: Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+    """Run work for a server in a task that somebody owns."""
     _session: aiohttp.ClientSession | None = None
+    _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    _is_closed: bool = False
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
+        """Raises `RuntimeError` once the client is closed."""
+        if self._is_closed:
+            raise RuntimeError("closed")
+        if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
-                headers={
-                    "User-Agent": f"onegate/{__version__}",
-                    "Accept-Encoding": "gzip, deflate",
-                },
+                headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
             )
         return self._session
 
+    def start(self, work: Coroutine[Any, Any, None], server: str) -> "asyncio.Task[None]":
+        task = self.begin(work, server)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     async def close(self) -> None:
-        """End every request that is still open."""
+        """End all that is still under way."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         if self._session is not None:
             await self._session.close()
 

@@ -1,0 +1,67 @@
+"""The tasks of one conversation over HTTP, by the request each of them serves."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_REQUESTS = 1000
+"""Requests one server is sent at a time; beyond it callers wait. Each has a socket."""
+
+Work = Coroutine[Any, Any, None]
+
+
+@dataclass(slots=True, eq=False)
+class UnderWay:
+    begin: Callable[[Work], "asyncio.Task[None]"]
+    ended: Callable[[int], None]
+    """A request's task has ended, in whatever way."""
+    _requests: dict[int, "asyncio.Task[None]"] = field(default_factory=dict)
+    _others: set["asyncio.Task[None]"] = field(default_factory=set)
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._room.set()
+
+    def __len__(self) -> int:
+        """How many requests there are."""
+        return len(self._requests)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._requests) < MOST_REQUESTS
+
+    async def wait_room(self) -> None:
+        await self._room.wait()
+
+    def serve(self, id_: int, work: Work) -> None:
+        """Run the work of a request."""
+        task = self._requests[id_] = self.begin(work)
+        task.add_done_callback(lambda _: self._served(id_))
+        if not self.has_room:
+            self._room.clear()
+
+    def run(self, work: Work) -> "asyncio.Task[None]":
+        """Run what belongs to no request."""
+        task = self.begin(work)
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+        return task
+
+    def cancel(self, id_: object) -> None:
+        """Stop working on a request; its stream is closed."""
+        task = self._requests.get(id_) if isinstance(id_, int) else None
+        if task is not None:
+            task.cancel()
+
+    async def cancel_all(self) -> None:
+        tasks = [*self._requests.values(), *self._others]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _served(self, id_: int) -> None:
+        del self._requests[id_]
+        self._room.set()
+        self.ended(id_)
