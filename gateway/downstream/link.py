@@ -91,6 +91,8 @@ class Link:
     pipe: Pipe | None = None
     noise: int = 0
     """Lines that were no JSON-RPC message."""
+    dropped: int = 0
+    """Notifications and answers the server did not take; the first is logged."""
     departure: Departure | None = None
     """Nothing new is taken any more, and why."""
     is_closed: bool = False
@@ -241,8 +243,10 @@ class Link:
         if not self.is_closed and self.pipe is not None:
             try:
                 self.pipe.send(encode_line(message))
-            except NotReading:
-                log.warning("message.dropped", server=self.server, why="server does not read")
+            except NotReading as error:
+                self.dropped += 1
+                if self.dropped == 1:
+                    log.warning("message.dropped", server=self.server, why=str(error))
 
     def _gone(self, *, sent: bool) -> ServerUnavailable:
         cause = self.departure

@@ -85,7 +85,8 @@ class Deadline:
         watch = _Watch(call, loop)
         self._open.add(watch)
         due = watch.due()
-        if loop is not self._loop or not watch.heard < self._rings <= due:
+        # A timer that is overdue rings as soon as the loop gets to it: never put that off.
+        if loop is not self._loop or not -math.inf < self._rings <= due:
             self._set(loop, due)
         try:
             return await proceed(replace(call, emit=watch.emit))

@@ -1,7 +1,8 @@
 """How long a call may be silent, how long it may last, and what its caller is told."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,35 @@ def test_a_silent_call_ends_at_its_timeout_and_says_where_that_is_set() -> None:
         )
         assert caught.value.data["limit"] == "timeout"
         assert caught.value.data["source"] == "onegate.yaml:27"
+
+    run(main())
+
+
+def test_a_call_that_comes_while_an_end_is_overdue_does_not_put_it_off() -> None:
+    """The loop was busy past the end of the first call, and takes up a second one first."""
+
+    async def main() -> None:
+        deadline = Deadline()
+        loop: Any = asyncio.get_running_loop()
+
+        async def ends_at_once() -> Outcome:
+            loop.selector.now += 15
+            return await deadline(call(verdict=limits(timeout=60)), brief_server)
+
+        async def brief_server(_call: Call) -> Outcome:
+            return DONE
+
+        async with asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(_expired(deadline(call(verdict=limits()), silent_server)))
+            await settle()
+            tasks.create_task(ends_at_once())
+        assert first.result() == pytest.approx(15, abs=0.01)
+
+    async def _expired(ended: Awaitable[Outcome]) -> float:
+        started = now()
+        with pytest.raises(DeadlineExceeded):
+            await ended
+        return now() - started
 
     run(main())
 

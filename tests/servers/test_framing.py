@@ -269,6 +269,7 @@ for line in sys.stdin.buffer:
         body, before = (folder / "result").read_bytes(), (folder / "before").read_bytes()
     else:
         body = json.dumps(known.get(message["method"], {})).encode()
-    sys.stdout.buffer.write(before + b'{"jsonrpc":"2.0","id":' + number + b',"result":' + body + b"}\\n")
+    answer = b'{"jsonrpc":"2.0","id":' + number + b',"result":' + body + b"}\\n"
+    sys.stdout.buffer.write(before + answer)
     sys.stdout.buffer.flush()
 """
