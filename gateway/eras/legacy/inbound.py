@@ -23,6 +23,7 @@ from gateway.protocol.errors import (
     CannotAnswer,
     GatewayError,
     InvalidParams,
+    MissingCapability,
     ServerFailure,
     UnknownEntry,
     UnknownMethod,
@@ -221,11 +222,12 @@ class LegacyInbound:
         )
         try:
             return self._shaped(await self._handled(call, asked), session.caller.revision)
-        except GatewayError as error:
+        except GatewayError as caught:
+            error = _readable(caught)
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
                 return as_bytes(error_result(error, entry.route.server if entry else None))
-            raise
+            raise error from caught
 
     async def _handled(self, call: Call, asked: Asked) -> Outcome:
         """The call, and each time the server asks for input, the same call with the answers."""
@@ -310,6 +312,14 @@ def _is_audible(level: str, wished: str | None) -> bool:
     if wished is None or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wished)
+
+
+def _readable(error: GatewayError) -> GatewayError:
+    """What a modern server says of a client's capabilities, which no legacy client can read
+    in the code of another revision."""
+    if isinstance(error, ServerFailure) and error.own_code == MissingCapability.code:
+        return CannotAnswer(error.message)
+    return error
 
 
 def _failed(request: Request, error: GatewayError) -> bytes:
