@@ -16,7 +16,7 @@ from gateway.edge.accepting import STREAM, Accepts
 from gateway.edge.connections import connection_of
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import SERVER
-from gateway.eras.sides import Answer
+from gateway.eras.sides import Answer, Track, Tracks
 from gateway.protocol.jsonrpc import Notification, Request, encode_line, one_line
 
 log = structlog.get_logger()
@@ -37,13 +37,22 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Run this until it ends, in a task somebody owns."""
 
 
-def event(message: bytes) -> bytes:
+SOON_S = 1.0
+"""Silence before an answer that could be resumed becomes a stream: a client that loses the
+connection before has nothing to resume with."""
+
+
+def event(message: bytes, id_: str | None = None) -> bytes:
     """One JSON message on one line as one event."""
-    return b"event: message\ndata: " + message + b"\n\n"
+    named = b"" if id_ is None else b"id: " + id_.encode() + b"\n"
+    return named + b"event: message\ndata: " + message + b"\n\n"
 
 
 class EventStream:
-    """One `text/event-stream` answer: a bounded queue, and the task that writes it out."""
+    """One `text/event-stream` answer: a bounded queue, and the task that writes it out.
+
+    Implements `eras.sides.Stream`.
+    """
 
     def __init__(
         self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
@@ -56,10 +65,34 @@ class EventStream:
         self._wake = asyncio.Event()
         self._over = asyncio.Event()
         self._is_ending = False
-        self._is_gone = request.transport is None
+        self._is_gone = self._was_lost = request.transport is None
         self._wrote_s = pulse.now_s
         connection_of(request).leaver = self
         spawn(self._write())
+
+    def push(self, message: bytes, id_: str | None = None, *, may_drop: bool = False) -> None:
+        self.queue(event(one_line(message), id_), may_drop=may_drop)
+
+    def prime(self, id_: str, retry_ms: int) -> None:
+        self.queue(b"id: %s\nretry: %d\ndata: \n\n" % (id_.encode(), retry_ms))
+
+    def end(self, last: bytes | None = None, id_: str | None = None) -> None:
+        """Queue the last event, if any, whatever its size, and close after it."""
+        if self._is_ending or self._is_gone:
+            return
+        if last is not None:
+            self._append(event(one_line(last), id_), False)
+        self._is_ending = True
+        self._wake.set()
+
+    async def wait_ended(self) -> None:
+        """Return when everything is out, or the client has gone."""
+        await self._over.wait()
+
+    @property
+    def is_out(self) -> bool:
+        """It ended with everything said, and the client was there to the end."""
+        return self._over.is_set() and not self._was_lost
 
     def queue(self, data: bytes, *, may_drop: bool = False) -> None:
         """Queue it and return. If there is no room, the oldest event that may be dropped is;
@@ -73,19 +106,6 @@ class EventStream:
                 self.abort("too much waits for a client that does not read")
             return
         self._append(data, may_drop)
-
-    def finish(self, last: bytes | None) -> None:
-        """Queue the last event, if any, whatever its size, and close after it."""
-        if self._is_ending or self._is_gone:
-            return
-        if last is not None:
-            self._append(event(last), False)
-        self._is_ending = True
-        self._wake.set()
-
-    async def wait_over(self) -> None:
-        """Return when everything is out, or the client has gone."""
-        await self._over.wait()
 
     def comment(self) -> None:
         """A sign of life, unless there is something better to send."""
@@ -104,7 +124,7 @@ class EventStream:
 
     def lost(self) -> None:
         """The client has gone; nobody reads any more."""
-        self._is_gone = True
+        self._is_gone = self._was_lost = True
         self._events.clear()
         self._wake.set()
 
@@ -132,7 +152,7 @@ class EventStream:
             await self.response.prepare(self._request)
             await self._write_events()
         except ConnectionError:
-            pass  # gone in the middle of a write
+            self._was_lost = True  # gone in the middle of a write
         finally:
             self._is_gone = True
             self._events.clear()
@@ -179,6 +199,8 @@ class StreamingReply:
         "_spawn",
         "_stream",
         "_task",
+        "_track",
+        "_tracks",
         "was_cut",
     )
 
@@ -198,6 +220,8 @@ class StreamingReply:
         self._spawn = spawn
         self._since_s = pulse.now_s
         self._stream: EventStream | None = None
+        self._tracks: Tracks | None = None
+        self._track: Track | None = None
         self._task = asyncio.current_task()
         self.was_cut = False
 
@@ -206,10 +230,21 @@ class StreamingReply:
         return self._stream is not None
 
     def push(self, message: Notification | Request) -> None:
+        may_drop = isinstance(message, Notification) and message.method in MAY_DROP
+        self._say(encode_line(message), may_drop)
+
+    def say(self, message: bytes) -> None:
+        self._say(one_line(message), False)
+
+    def keep(self, tracks: Tracks) -> None:
+        self._tracks = tracks
+
+    def _say(self, line: bytes, may_drop: bool) -> None:
         stream = self._opened()
-        if stream is not None:
-            may_drop = isinstance(message, Notification) and message.method in MAY_DROP
-            stream.queue(event(encode_line(message)), may_drop=may_drop)
+        if self._track is not None:
+            self._track.push(line, may_drop=may_drop)
+        elif stream is not None:
+            stream.push(line, may_drop=may_drop)
 
     def stream(self) -> None:
         if self._stream is None and (stream := self._opened()) is not None:
@@ -225,8 +260,10 @@ class StreamingReply:
         """The request is over, however it ended."""
         connection = connection_of(self._request)
         connection.ends = connection.leaver = None
+        if self._track is not None:
+            self._track.finish(None)
         if self._stream is not None:
-            self._stream.finish(None)
+            self._stream.end()
 
     async def finish(self, answer: Answer) -> web.StreamResponse:
         """End the stream with the answer's body as its last event."""
@@ -234,15 +271,27 @@ class StreamingReply:
             self._head = {**answer.headers, **self._head}
         stream = self._opened()
         assert stream is not None, "a client that takes no stream has no stream to finish"
-        stream.finish(None if answer.body is None else one_line(answer.body))
-        await stream.wait_over()
+        if self._track is None:
+            stream.end(answer.body)
+            await stream.wait_ended()
+        else:
+            self._track.finish(None if answer.body is None else one_line(answer.body))
+            await stream.wait_ended()
+            if stream.is_out:
+                self._track.delivered()
         return stream.response
 
     def beat(self, now_s: float) -> None:
         if self._stream is not None:
             self._stream.beat(now_s)
-        elif self._accepts.names_stream and now_s - self._since_s >= self._pulse.keep_alive_s:
+        elif self._accepts.names_stream and now_s - self._since_s >= self._patience_s:
             self.stream()
+
+    @property
+    def _patience_s(self) -> float:
+        keep_alive_s = self._pulse.keep_alive_s
+        soon = self._tracks is not None and self._tracks.primes
+        return min(SOON_S, keep_alive_s) if soon else keep_alive_s
 
     def wind_up(self) -> None:
         """An answer may still come: let it."""
@@ -255,27 +304,20 @@ class StreamingReply:
     def _opened(self) -> EventStream | None:
         if self._stream is None and self._accepts.stream:
             self._stream = EventStream(self._request, self._head, self._pulse, self._spawn)
+            if self._tracks is not None:
+                self._track = self._tracks.begin(self._stream)
         return self._stream
 
 
 class HeldStream(EventStream):
-    """A stream a client opened by GET (`eras.sides.Stream`). Its first bytes go at once:
-    proxies hold a head back until something follows it."""
+    """A stream a client opened by GET. Its first bytes go at once: proxies hold a head back
+    until something follows it."""
 
     def __init__(
         self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
     ) -> None:
         super().__init__(request, head, pulse, spawn)
         self.comment()
-
-    def push(self, message: bytes) -> None:
-        self.queue(event(one_line(message)))
-
-    def end(self, last: bytes | None = None) -> None:
-        self.finish(None if last is None else one_line(last))
-
-    async def wait_ended(self) -> None:
-        await self.wait_over()
 
     def wind_up(self) -> None:
         self.end()

@@ -15,7 +15,7 @@ from gateway.eras.modern.envelope import is_enveloped, is_modern
 from gateway.eras.modern.inbound import ModernInbound
 from gateway.eras.sides import Answer, Headers, Posted, Reply, Stream
 from gateway.protocol.errors import GatewayError, InvalidMessage
-from gateway.protocol.headers import SESSION, VERSION
+from gateway.protocol.headers import LAST_EVENT, SESSION, VERSION
 from gateway.protocol.jsonrpc import (
     Failure,
     Message,
@@ -31,6 +31,10 @@ from gateway.protocol.revisions import BY_NAME, Era
 NO_SESSION = (
     "No session: send initialize first and its Mcp-Session-Id with every request after, "
     "or a request of 2026-07-28 with its _meta envelope"
+)
+NOT_KEPT = (
+    "Last-Event-ID names no event of this session, or its stream is no longer kept. "
+    "Send GET without it to be told of changes from now on"
 )
 SESSION_GONE = "No such session: it ended or never was. Send initialize to open another"
 
@@ -64,8 +68,12 @@ class Entrance:
         session = self._session(headers, principal)
         if isinstance(session, Answer):
             return session
+        last = headers.get(LAST_EVENT)
+        broken = session.streams.find(last) if last else None
+        if last and broken is None:
+            return _refused(InvalidMessage(NOT_KEPT), None)
         stream = open_stream()
-        session.attach(stream)
+        session.attach(stream, broken)
         return stream
 
     async def delete(self, headers: Headers, principal: str | None) -> Answer:
@@ -79,7 +87,7 @@ class Entrance:
         """A session's stream has ended."""
         session = self.legacy.sessions.find(headers.get(SESSION) or "", principal)
         if session is not None:
-            session.detach(stream)
+            session.streams.detach(stream)
 
     # --- legacy ---
 
@@ -89,6 +97,7 @@ class Entrance:
         session = self._of(posted, message.id if isinstance(message, Request) else None)
         if isinstance(session, Answer):
             return session
+        reply.keep(session.streams)
         return await self.legacy.message(session, message, posted, reply)
 
     async def _batch(self, posted: Posted, reply: Reply) -> Answer:
@@ -107,10 +116,17 @@ class Entrance:
             return _refused(refused, None)
         if not items:
             return _refused(InvalidMessage("A batch must not be empty"), None)
+        reply.keep(session.streams)
         answers = [
             body for item in items if (body := await self._one(item, session, posted, reply))
         ]
-        return Answer(200, b"[" + b",".join(answers) + b"]") if answers else Answer(202)
+        if not answers:
+            return Answer(202)
+        if not reply.streaming and posted.accepts_json:
+            return Answer(200, b"[" + b",".join(answers) + b"]")
+        for body in answers[:-1]:  # events hold one message each: SDK clients read no arrays there
+            reply.say(body)
+        return Answer(200, answers[-1])
 
     async def _one(
         self, item: bytes, session: Session, posted: Posted, reply: Reply

@@ -46,6 +46,31 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
+class Track(Protocol):
+    """One event stream, numbered and remembered: a client that loses it can go on with it
+    over another connection."""
+
+    def push(self, message: bytes, *, may_drop: bool = False) -> None:
+        """Say one JSON message. Never blocks, never raises."""
+
+    def finish(self, last: bytes | None) -> None:
+        """Say `last`, if anything, and end; once."""
+
+    def delivered(self) -> None:
+        """Everything went out, and the connection held."""
+
+
+class Tracks(Protocol):
+    """Where the tracks of one client are kept."""
+
+    @property
+    def primes(self) -> bool:
+        """Clients learn an id as soon as a stream begins, so it pays to begin early."""
+
+    def begin(self, stream: "Stream") -> Track:
+        """A request's answer has become this stream."""
+
+
 class Reply(Protocol):
     """Where messages go while an inbound request is being served, ahead of its answer.
 
@@ -55,6 +80,12 @@ class Reply(Protocol):
 
     def push(self, message: Notification | Request) -> None:
         """Queue it and return. Never blocks, never raises; bounded: the oldest progress goes."""
+
+    def say(self, message: bytes) -> None:
+        """The same for one JSON message that is bytes already."""
+
+    def keep(self, tracks: Tracks) -> None:
+        """If the answer becomes a stream, its events shall be numbered and kept there."""
 
     @property
     def streaming(self) -> bool:
@@ -69,15 +100,18 @@ class Reply(Protocol):
 
 
 class Stream(Protocol):
-    """A stream a client holds open: a session's GET, or a `subscriptions/listen`.
+    """One connection's event stream: a GET that a client holds open, or a streamed answer.
 
     Bounded: a reader that stops reading is cut off, never waited for.
     """
 
-    def push(self, message: bytes) -> None:
+    def push(self, message: bytes, id_: str | None = None, *, may_drop: bool = False) -> None:
         """Queue one JSON message as one event and return. Never blocks, never raises."""
 
-    def end(self, last: bytes | None = None) -> None:
+    def prime(self, id_: str, retry_ms: int) -> None:
+        """An event without data: what to resume from, and how long to wait before."""
+
+    def end(self, last: bytes | None = None, id_: str | None = None) -> None:
         """Say `last`, if anything, and close."""
 
     async def wait_ended(self) -> None:

@@ -22,7 +22,6 @@ METHOD = "Mcp-Method"
 NAME = "Mcp-Name"
 SESSION = "Mcp-Session-Id"
 LAST_EVENT = "Last-Event-ID"
-LAST_EVENT = "Last-Event-ID"
 PARAM_PREFIX = "Mcp-Param-"
 
 ANNOTATION = "x-mcp-header"

@@ -13,6 +13,8 @@ from gateway.calls.call import Caller
 from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.asking import Questions
+from gateway.eras.legacy.backlog import Backlog, Track
+from gateway.eras.legacy.streams import Streams
 from gateway.eras.sides import Stream
 from gateway.protocol import methods
 from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line
@@ -30,10 +32,10 @@ class Session:
     id: str
     caller: Caller
     last_seen: float
+    streams: Streams
     level: str | None = None
     """Set by the client; None: whatever servers say."""
     watched: set[str] = field(default_factory=set)
-    stream: Stream | None = None
     calls: dict[RequestId, "asyncio.Task[object]"] = field(default_factory=dict)
     cancelled: set[RequestId] = field(default_factory=set)
     questions: Questions = field(init=False)
@@ -54,20 +56,17 @@ class Session:
             case ResourceUpdated(uri, params) if uri in self.watched:
                 self._say(uri, methods.UPDATED, params)
 
-    def attach(self, stream: Stream) -> None:
-        """This is the session's stream now; one before it ends, so that a client that
-        reconnects is never turned away and no message goes out twice."""
-        if self.stream is not None:
-            self.stream.end()
-        self.stream = stream
-        for key, params in self._unheard.items():
-            method = key if key in methods.LIST_CHANGED else methods.UPDATED
-            stream.push(encode_line(Notification(method, params)))
-        self._unheard.clear()
-
-    def detach(self, stream: Stream) -> None:
-        if self.stream is stream:
-            self.stream = None
+    def attach(self, stream: Stream, broken: tuple[Track, int] | None = None) -> None:
+        """Go on over this stream with the one that broke, after the event its client saw
+        last; without one, and with the session's own, it is where news go from now on."""
+        if broken is None:
+            self.streams.open(stream)
+        else:
+            self.streams.resume(stream, *broken)
+        if self.streams.standalone.stream is stream:
+            unheard, self._unheard = self._unheard, {}
+            for key, params in unheard.items():
+                self._say(key, key if key in methods.LIST_CHANGED else methods.UPDATED, params)
 
     def cancel(self, id_: RequestId) -> None:
         """The client gives a request up. Unknown ids are nothing special: it may have ended.
@@ -79,18 +78,17 @@ class Session:
 
     def end(self) -> None:
         self.unsubscribe()
-        if self.stream is not None:
-            self.stream.end()
+        self.streams.end()
         for id_ in tuple(self.calls):
             self.cancel(id_)
 
     @property
     def is_busy(self) -> bool:
-        return self.stream is not None or bool(self.calls)
+        return self.streams.standalone.stream is not None or bool(self.calls)
 
     def _say(self, key: str, method: str, params: Fields) -> None:
-        if self.stream is not None:
-            self.stream.push(encode_line(Notification(method, params)))
+        if self.streams.standalone.stream is not None:
+            self.streams.standalone.push(encode_line(Notification(method, params)))
             return
         self._unheard.pop(key, None)
         self._unheard[key] = params
@@ -107,7 +105,12 @@ class Sessions:
     clock: Callable[[], float]
     ended: Callable[[Session], None]
     """Told of each session that is over, whatever ended it."""
+    backlog: Backlog = field(init=False)
+    """What their streams remember."""
     _held: "OrderedDict[str, Session]" = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.backlog = Backlog(self.clock)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -119,7 +122,8 @@ class Sessions:
         """A new session; at the bound the longest idle one makes room."""
         if len(self._held) >= self.most:
             self._end(next((s for s in self if not s.is_busy), next(iter(self))))
-        session = Session(secrets.token_hex(16), caller, self.clock())
+        streams = Streams(self.backlog, caller.revision.polling)
+        session = Session(secrets.token_hex(16), caller, self.clock(), streams)
         self._held[session.id] = session
         return session
 
@@ -138,6 +142,8 @@ class Sessions:
 
     def expire(self) -> None:
         """End what has been idle too long. Called now and then by whoever owns the time."""
+        for session in self:
+            session.streams.expire()
         oldest = self.clock() - self.idle_s
         for session in tuple(self):
             if session.last_seen > oldest:
