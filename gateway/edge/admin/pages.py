@@ -22,7 +22,8 @@ from gateway.eras.sides import Headers
 from gateway.protocol.jsonrpc import as_bytes
 
 BODY_BYTES = 4 * 2**20
-POSTED = frozenset({"/api/call", "/-/reload"})
+CALL = "/api/call"
+POSTED = frozenset({CALL, "/-/reload"})
 """Pages that do something."""
 MOST_CALLS = 1000
 TEXT = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", **SERVER}
@@ -74,7 +75,7 @@ class AdminPages:
             "/api/tools": self._tools,
             "/api/explain": self._explain,
             "/api/calls": self._calls,
-            "/api/call": self._call,
+            CALL: self._call,
             "/-/reload": self._reload,
         }
 
@@ -95,6 +96,8 @@ class AdminPages:
                 raise Refused(404, "There is no such page; / lists those that exist.")
             if not self._is_local:
                 self.guard.required_principal(headers)
+            elif path == CALL:  # else any local user could go round the tokens
+                self.guard.principal(headers)
         allowed = ("POST",) if path in POSTED else ("GET", "HEAD")
         if request.method not in allowed:
             names = ", ".join(allowed)
