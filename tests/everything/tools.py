@@ -73,6 +73,13 @@ async def with_logging(call: Call) -> Message:
     return said("Done, with log lines on the way.")
 
 
+async def reconnecting(call: Call) -> Message:
+    """Says something at once, so that the answer becomes a stream that may break."""
+    call.log("info", "It starts")
+    await asyncio.sleep(PAUSE_S)
+    return said("Done, whatever became of the stream.")
+
+
 class Lasting:
     """A tool that takes its time, and one that tells how many calls of it run at the moment."""
 
@@ -182,7 +189,7 @@ TOOLS: list[Tool] = [
     Tool("test_tool_with_progress", "Reports progress three times", with_progress),
     Tool("test_tool_with_logging", "Logs three lines", with_logging),
     Tool("test_logging_tool", "Logs three lines where the request asked for it", with_logging),
-    Tool("test_reconnection", "Answers after a moment", with_progress),
+    Tool("test_reconnection", "Answers after a moment", reconnecting),
     Tool("json_schema_2020_12_tool", "Has a schema with all of 2020-12", address, CONTACT),
     Tool("test_routed_by_header", "Has arguments that go into headers", by_header, ROUTED),
     Tool("test_trigger_prompt_change", "Adds and removes a prompt", trigger_prompts),
