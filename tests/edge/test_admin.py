@@ -57,6 +57,9 @@ class FakeOperator:
         setting = Setting("timeout", "10s", "onegate.yaml:7")
         return Explanation(name, "time", "now", "allow", "time__*", (setting,))
 
+    async def reload(self) -> Any:
+        return {"ok": True}
+
     def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
         self.asked_calls.append((last, only))
         return [{"call": "c1", "outcome": "ok"}]
@@ -277,6 +280,23 @@ def test_beyond_loopback_a_token_opens_the_rest() -> None:
     token = f"Bearer {ANN.text}"
     assert page("/api/servers", server=server, Authorization=token).status == 200
     assert page("/", server=server, Authorization=token).status == 200
+
+
+def test_on_loopback_reading_is_open_but_a_call_wants_a_token_where_there_are_tokens() -> None:
+    """Else whoever has an account on this machine could go round them."""
+    server, operator = {"tokens": [ANN]}, FakeOperator()
+    assert page("/api/tools", operator=operator, server=server).status == 200
+    call: dict[str, Any] = {
+        "method": "POST",
+        "body": b'{"tool":"time__now"}',
+        "operator": operator,
+        "server": server,
+        "Content-Type": "application/json",
+    }
+    assert page("/api/call", **call).status == 401
+    assert operator.called == []
+    assert page("/api/call", Authorization=f"Bearer {ANN.text}", **call).status == 200
+    assert [name for name, _ in operator.called] == ["time__now"]
 
 
 def test_a_bug_is_an_internal_error_outside_and_a_traceback_inside() -> None:
