@@ -5,11 +5,12 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from tests.cli.typed import ONEGATE, Ended, demo, environ, onegate, terminal
+from tests.cli.typed import ONEGATE, Ended, demo, environ, onegate, terminal, write_config
 from tests.kit.fakes import fake
 from tests.kit.gateway import Gateway, fetch, running_gateway
 from tests.kit.ports import free_port
@@ -17,7 +18,6 @@ from tests.kit.processes import ROOT, program
 from tests.kit.waiting import eventually
 
 TOKEN = "t-0123456789"
-HASH = "5bd1afc4f14dcb4c1cd9a3a2b54b4b4d8a3b5f7ee5b6ac0e2a6ebc4a3f1f4f55"
 
 
 @pytest.fixture(scope="module")
@@ -257,21 +257,38 @@ def test_where_nobody_runs_health_fails(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_is_asked_as_well(tmp_path: Path) -> None:
-    with running_gateway(tmp_path, {"fake": fake()}) as gateway:
-        config = json.loads(gateway.file.read_text())
-    config["admin"] = f"unix:{tmp_path}/admin.sock"
-    with running_gateway(tmp_path, {"fake": fake()}) as gateway:
-        gateway.wait_tools("fake__echo")
-        config["listen"] = f"127.0.0.1:{free_port()}"
-        file = tmp_path / "socket.json"
-        file.write_text(json.dumps(config))
-        with terminal(tmp_path, "serve", "-c", str(file)) as serving:
-            serving.wait_text("Ctrl-C stops it")
-            told = onegate(tmp_path, "tools", "-c", str(file))
-            serving.press_ctrl_c()
-            assert serving.wait_exit() == 0
+    listen, admin = f"127.0.0.1:{free_port()}", f"unix:{tmp_path}/admin.sock"
+    write_config(tmp_path, listen=listen, admin=admin, servers={"fake": fake()})
+    with terminal(tmp_path, "serve") as serving:
+        serving.wait_text("Ctrl-C stops it")
+        by_file, by_address = (
+            onegate(tmp_path, "tools"),
+            onegate(tmp_path, "tools", "--admin", admin),
+        )
+        serving.press_ctrl_c()
+        assert serving.wait_exit() == 0
 
-    assert "fake__echo" in told.out
+    assert "fake__echo" in by_file.out
+    assert by_address.out == by_file.out
+
+
+def test_beyond_loopback_a_token_is_asked_for_and_taken_from_the_environment(
+    tmp_path: Path,
+) -> None:
+    admin = f"0.0.0.0:{free_port()}"
+    auth = {"tokens": [{"name": "ops", "sha256": sha256(TOKEN.encode()).hexdigest()}]}
+    listen = f"127.0.0.1:{free_port()}"
+    write_config(tmp_path, listen=listen, admin=admin, auth=auth, servers={"fake": fake()})
+    with terminal(tmp_path, "serve") as serving:
+        serving.wait_text("Ctrl-C stops it")
+        without = onegate(tmp_path, "tools")
+        wrong = onegate(tmp_path, "tools", env={"ONEGATE_TOKEN": "guessed"})
+        right = onegate(tmp_path, "tools", env={"ONEGATE_TOKEN": TOKEN})
+        health = onegate(tmp_path, "health")
+
+    assert (without.code, wrong.code, right.code, health.code) == (1, 1, 0, 0)
+    assert "set ONEGATE_TOKEN" in without.err and "set ONEGATE_TOKEN" in wrong.err
+    assert "fake__echo" in right.out
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_in_a_pipe_the_log_tells_where_things_are_and_what_came_up(tmp_path: Pat
     assert list(told)[-1] == "gateway.stopped"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_each_signal_stops_it_in_good_order(number: signal.Signals, tmp_path: Path) -> None:
     with running_gateway(tmp_path, {"fake": fake()}) as gateway:
         started = gateway.server_pids()
