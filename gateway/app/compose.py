@@ -28,7 +28,7 @@ from gateway.config.load import Loaded
 from gateway.config.model import Config
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory
-from gateway.downstream.pool import Places
+from gateway.downstream.seats import Places
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
 from gateway.downstream.warden import Warden

@@ -13,7 +13,8 @@ from gateway.downstream.dialing import StdioDial
 from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
-from gateway.downstream.pool import Places, Pool, Whose
+from gateway.downstream.pool import Pool
+from gateway.downstream.seats import Places, Whose
 from gateway.downstream.server import Downstream
 from gateway.downstream.warden import Warden
 from gateway.eras.legacy.parked import Parked

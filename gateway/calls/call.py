@@ -4,6 +4,7 @@ The shape is the modern one: a call carries everything needed to serve it, and
 may end by asking for input. Legacy conversations are bent to fit at the edges.
 """
 
+from asyncio import Future
 from collections.abc import Callable
 
 import msgspec
@@ -113,6 +114,8 @@ class InputRequired(msgspec.Struct, frozen=True):
     size: int = 0
     ours: bool = False
     """The questions are a legacy server's: the token is ours, the params are in its shape."""
+    moot: "Future[None] | None" = None
+    """Done when nobody wants the answers any more: the server has gone on without them."""
 
 
 Outcome = Completed | InputRequired

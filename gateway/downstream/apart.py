@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 
 from gateway.calls.call import Call, Caller, InputRequired, Outcome
-from gateway.downstream.pool import Pool, Seat, Whose, whose
-from gateway.eras.legacy.parked import Leg, Parked
+from gateway.downstream.pool import Pool
+from gateway.downstream.seats import Whose, whose
+from gateway.eras.legacy.leg import Leg
+from gateway.eras.legacy.parked import Parked
 from gateway.eras.negotiate import needs_apart
 from gateway.eras.profile import Profile, Profiles
 from gateway.eras.questions import STATE
+from gateway.protocol.errors import ServerFailure
+from gateway.protocol.methods import COMPLETE
 from gateway.protocol.revisions import Era
 
 FORCED = frozenset({"session", "principal"})
@@ -22,16 +26,17 @@ class Apart:
     pool: Pool
     parked: Parked
     is_forced: bool = field(init=False)
-    _seats: dict[int, Seat] = field(default_factory=dict)
-    """Held by parked calls, by the identity of their link."""
 
     def __post_init__(self) -> None:
         self.is_forced = self.isolation in FORCED
         self.parked.freed = self._freed
 
     def concerns(self, call: Call) -> bool:
-        """Whether this may be a call for here: decided from the call alone, at no cost."""
-        return call.caller.capabilities is not None or self.is_forced or STATE in call.params
+        """Whether this may be a call for here: decided from the call alone, at no cost.
+        A completion asks nobody anything."""
+        if self.is_forced or STATE in call.params:
+            return True
+        return call.caller.capabilities is not None and call.method != COMPLETE
 
     def whose(self, caller: Caller, era: Era) -> Whose | None:
         """The seat this caller needs with a server of this era; None: the shared connection."""
@@ -45,20 +50,20 @@ class Apart:
         seat = await self.pool.take(wanted)
         try:
             outcome = await seat.connection.outbound.call(call)
-        except BaseException:
+        except ServerFailure:  # an answer as good as any: the server is done
             self.pool.give_back(seat)
             raise
-        if isinstance(outcome, InputRequired) and outcome.ours:
-            self._seats[id(seat.connection.link)] = seat  # kept until the call is over
-        else:
-            self.pool.give_back(seat)
+        except BaseException:
+            self.pool.give_back(seat, clean=False)
+            raise
+        if not (isinstance(outcome, InputRequired) and outcome.ours):
+            self.pool.give_back(seat)  # a parked call keeps it until it is over
         return outcome
 
     def _freed(self, leg: Leg) -> None:
-        if leg.owner is not None:  # it had been parked: nobody else gives its seat back
-            seat = self._seats.pop(id(leg.channel), None)
-            if seat is not None:
-                self.pool.give_back(seat)
+        seat = self.pool.seat_over(leg.channel)
+        if seat is not None:
+            self.pool.give_back(seat, clean=not leg.given_up)
 
     def prepare(self, caller: Caller, era: Era) -> None:
         """A client has come that may need a process of its own."""
@@ -69,3 +74,8 @@ class Apart:
     def expire(self) -> None:
         self.parked.expire()
         self.pool.expire()
+
+    async def stop(self) -> None:
+        """Let servers know that nobody will answer them, and give them up."""
+        self.parked.close("The gateway is stopping")
+        await self.pool.stop()

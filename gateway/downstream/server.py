@@ -147,7 +147,7 @@ class Downstream:
             supervisor.cancel()
         if self._supervisors:
             await asyncio.wait(self._supervisors.values())
-        await self.apart.pool.stop()
+        await self.apart.stop()
         for lane in filter(None, (self.main, self.second)):
             connection = lane.connection
             lane.become(Phase.STOPPED, reason="the gateway is stopping")

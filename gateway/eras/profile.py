@@ -7,7 +7,7 @@ Source: 2025-11-25, basic/lifecycle; 2026-07-28, basic/index ("clientCapabilitie
 
 import msgspec
 
-from gateway.protocol.jsonrpc import Fields, Json, Raw, decoded, raw, shallow
+from gateway.protocol.jsonrpc import Fields, Json, Raw, decoded, raw, shallow, value
 
 ASKABLE = ("sampling", "elicitation", "roots")
 
@@ -31,13 +31,19 @@ class Profile(msgspec.Struct, frozen=True):
 
     def allows(self, method: str, params: Fields) -> bool:
         """Whether a client with this profile may be asked this."""
-        declared = decoded(Raw(self.text)).get(NEEDED_BY.get(method, ""))
-        if declared is None:
-            return False
-        if method == "elicitation/create":
-            mode = decoded(params.get("mode")) or "form"
-            return mode in declared or (mode == "form" and not declared)
-        return True
+        return allowed(decoded(Raw(self.text)), method, params)
+
+
+def allowed(capabilities: Json, method: str, params: Fields) -> bool:
+    """Whether a client that declared this, decoded, may be asked that."""
+    asked = NEEDED_BY.get(method, "")
+    declared = capabilities.get(asked) if isinstance(capabilities, dict) else None
+    if not isinstance(declared, dict):
+        return False
+    if method == "elicitation/create":
+        mode = value(params, "mode") or "form"
+        return mode in declared or (mode == "form" and not declared)
+    return not ("tools" in params and "tools" not in declared)
 
 
 class Profiles:

@@ -6,8 +6,10 @@ are a map from key to question, and a map from the same keys to answers.
 """
 
 from gateway.eras.profile import NEEDED_BY
+from gateway.eras.shapes import older_block, without
+from gateway.protocol import meta
 from gateway.protocol.errors import InvalidMessage
-from gateway.protocol.jsonrpc import Fields, Json, elements, shallow, value
+from gateway.protocol.jsonrpc import Fields, Json, decoded, elements, shallow, value
 from gateway.protocol.revisions import Revision
 
 ASKED, ANSWERED, STATE = "inputRequests", "inputResponses", "requestState"
@@ -69,7 +71,7 @@ def for_legacy(method: str, params: Fields, revision: Revision) -> Fields | None
     if revision.asks_fully:
         return params
     if method == "sampling/createMessage":
-        return None if "tools" in params else params
+        return None if "tools" in params else _older_sampling(params, revision)
     if method != "elicitation/create":
         return params
     if not revision.elicits or value(params, "mode") == "url":
@@ -100,6 +102,46 @@ def _titled(field: Json) -> Json:
         "enum": [choice.get("const") for choice in choices],
         "enumNames": [choice.get("title", choice.get("const")) for choice in choices],
     }
+
+
+def _older_sampling(params: Fields, revision: Revision) -> Fields | None:
+    """Messages of one block each. What speaks of tools cannot be said."""
+    messages: list[Json] = []
+    for message in elements(params.get("messages")) or ():
+        plain = decoded(message)
+        held = plain.get("content") if isinstance(plain, dict) else None
+        blocks = held if isinstance(held, list) else [held]
+        if any(isinstance(one, dict) and "tool" in str(one.get("type")) for one in blocks):
+            return None
+        one_by_one = [_merged(blocks)] if _is_text(blocks) else blocks
+        messages += [{**plain, "content": older_block(one, revision)} for one in one_by_one]
+    return {**without(params, ("toolChoice",)), "messages": messages}
+
+
+def answer_for(method: str, answer: Fields, revision: Revision) -> Fields:
+    """A client's answer as a legacy server of this revision expects it: before 2025-11-25
+    the model's is one block. What belongs to the client's own hop stays here."""
+    held = shallow(answer.get("_meta"))
+    if held is not None:
+        answer = {**answer, "_meta": meta.travelling(held)}
+    if revision.asks_fully or method != "sampling/createMessage":
+        return answer
+    blocks = elements(answer.get("content"))
+    if blocks is None:
+        return answer
+    plain = [decoded(block) for block in blocks]
+    one = _merged(plain) if _is_text(plain) else next(iter(plain), {"type": "text", "text": ""})
+    return {**answer, "content": older_block(one, revision)}
+
+
+def _is_text(blocks: list[Json]) -> bool:
+    return all(isinstance(block, dict) and block.get("type") == "text" for block in blocks)
+
+
+def _merged(blocks: list[Json]) -> Json:
+    if len(blocks) == 1:
+        return blocks[0]
+    return {"type": "text", "text": "\n".join(str(block.get("text", "")) for block in blocks)}
 
 
 def is_question(method: str) -> bool:

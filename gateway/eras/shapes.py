@@ -65,14 +65,15 @@ def _objects_only(fields: Fields) -> Fields:
 def _older(blocks: Json, revision: Revision) -> Json:
     if isinstance(blocks, Raw) and b"audio" not in bytes(blocks) and b"link" not in bytes(blocks):
         return blocks
-    return [_block(decoded(block), revision) for block in elements(blocks) or ()]
+    return [older_block(decoded(block), revision) for block in elements(blocks) or ()]
 
 
-def _block(block: Json, revision: Revision) -> Json:
+def older_block(block: Json, revision: Revision) -> Json:
+    """One content block, decoded, as this revision has it; what it lacks becomes text."""
     if not isinstance(block, dict):
         return block
     if isinstance(block.get("content"), dict):  # a prompt's message holds one block
-        return {**block, "content": _block(block["content"], revision)}
+        return {**block, "content": older_block(block["content"], revision)}
     if block.get("type") == "audio" and not revision.audio:
         kind = block.get("mimeType", "audio")
         return {"type": "text", "text": f"[{kind}: this client's protocol has no audio]"}

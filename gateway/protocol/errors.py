@@ -93,6 +93,13 @@ class Throttled(GatewayError):
     retryable = True
 
 
+class TooManyWaiting(Throttled):
+    """So many calls wait for answers of their clients that this one cannot. Its server had
+    begun with it: what it did is done."""
+
+    retryable = False
+
+
 class DeadlineExceeded(GatewayError):
     """The call was given up; the server has been told so."""
 

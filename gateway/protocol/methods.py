@@ -18,6 +18,7 @@ SUBSCRIBE = "resources/subscribe"
 UNSUBSCRIBE = "resources/unsubscribe"
 
 ROOTS_CHANGED = "notifications/roots/list_changed"
+ELICITED = "notifications/elicitation/complete"
 
 CALL_TOOL = "tools/call"
 GET_PROMPT = "prompts/get"

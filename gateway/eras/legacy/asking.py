@@ -8,8 +8,10 @@ import asyncio
 import secrets
 from asyncio import Future
 from dataclasses import dataclass, field
+from typing import Any
 
-from gateway.eras.profile import NEEDED_BY
+from gateway.calls.call import InputRequired
+from gateway.eras.profile import allowed
 from gateway.eras.questions import for_legacy, questions_in, refused
 from gateway.eras.sides import Reply
 from gateway.protocol import methods
@@ -23,7 +25,6 @@ from gateway.protocol.jsonrpc import (
     RequestId,
     Result,
     decoded,
-    shallow,
     value,
 )
 from gateway.protocol.revisions import Revision
@@ -33,6 +34,34 @@ HUMAN_S = 600.0
 
 CANNOT = -32601
 
+Answering = Future[Result | Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    by_key: dict[str, Json]
+    visited: tuple[str, ...]
+    """Ids that were made up here for URLs the user agreed to visit: the client expects to
+    be told when that is done with."""
+
+
+@dataclass(slots=True)
+class Question:
+    """One question on its way to the client and back."""
+
+    method: str
+    params: Fields
+    is_ours: bool = False
+    """Its `elicitationId` was made up here."""
+    id: RequestId = ""
+    answer: "Answering | None" = None
+
+    @property
+    def was_visited(self) -> bool:
+        result = self.answer.result() if self.answer and self.answer.done() else None
+        accepted = isinstance(result, Result) and value(result.result, "action") == "accept"
+        return self.is_ours and accepted
+
 
 @dataclass(slots=True, eq=False)
 class Questions:
@@ -41,7 +70,8 @@ class Questions:
     revision: Revision
     capabilities: Json
     """As the client declared them; None: it answers nothing."""
-    _open: dict[RequestId, "Future[Result | Failure]"] = field(default_factory=dict)
+    human_s: float = HUMAN_S
+    _open: dict[RequestId, "Answering"] = field(default_factory=dict)
 
     def answered(self, message: Result | Failure) -> None:
         """The client answers, maybe something nobody asked."""
@@ -49,68 +79,82 @@ class Questions:
         if future is not None and not future.done():
             future.set_result(message)
 
-    async def put(self, result: Fields, reply: Reply, *, by_legacy: bool) -> dict[str, Json]:
-        """Ask everything in this `input_required` result; return the answers by key.
+    async def put(self, asked: InputRequired, reply: Reply) -> Answers:
+        """Ask everything in this result, and wait for the answers: some may be missing if
+        they became moot meanwhile.
 
-        A refusal goes back as an error where the server understands one (`by_legacy`), and
-        as far as there is a form for it otherwise. Raises `CannotAnswer` where there is none.
+        A refusal goes back as an error where the server understands one (a legacy server),
+        and as far as there is a form for it otherwise. Raises `CannotAnswer` where there
+        is none.
         """
-        asked = questions_in(result)
-        sent: dict[str, tuple[RequestId, Future[Result | Failure]]] = {}
         answers: dict[str, Json] = {}
+        fitting: dict[str, Question] = {}
+        for key, (method, params) in questions_in(asked.result).items():
+            question = self._fitting(method, params)
+            if question is not None:
+                fitting[key] = question
+            else:
+                refusal = refused(CANNOT, f"This client cannot be asked {method}")
+                answers[key] = _without_answer(method, refusal, by_legacy=asked.ours)
         try:
-            for key, (method, params) in asked.items():
-                fitting = self._fitting(method, params)
-                if fitting is None:
-                    refusal = refused(CANNOT, f"This client cannot answer {method}")
-                    answers[key] = _without_answer(method, refusal, by_legacy=by_legacy)
-                else:
-                    sent[key] = self._send(method, fitting, reply)
-            async with asyncio.timeout(HUMAN_S):
-                for key, (_, future) in sent.items():
-                    method = asked[key][0]
-                    answers[key] = _answer(method, await future, by_legacy=by_legacy)
+            for question in fitting.values():
+                self._send(question, reply)
+            async with asyncio.timeout(self.human_s):
+                await _collect(fitting, asked, answers)
         except TimeoutError:
             raise CannotAnswer("The client did not answer the server's question in time") from None
         finally:
-            self._take_back([id_ for id_, future in sent.values() if not future.done()], reply)
-        return answers
+            self._take_back(list(fitting.values()), reply)
+        visited = [str(q.params["elicitationId"]) for q in fitting.values() if q.was_visited]
+        return Answers(answers, tuple(visited))
 
-    def _fitting(self, method: str, params: Fields) -> Fields | None:
-        """The params as this client may be asked; None if it may not."""
-        declared = (shallow(self.capabilities) or {}).get(NEEDED_BY.get(method, ""))
-        if declared is None:
+    def _fitting(self, method: str, params: Fields) -> Question | None:
+        """The question as this client may be asked; None if it may not."""
+        if not allowed(decoded(self.capabilities), method, params):
             return None
-        if value(params, "mode") == "url":
-            if "url" not in (decoded(declared) or {}):
-                return None
-            if "elicitationId" not in params:
-                params = {**params, "elicitationId": secrets.token_hex(8)}
-        return for_legacy(method, params, self.revision)
+        is_ours = value(params, "mode") == "url" and "elicitationId" not in params
+        if is_ours:
+            params = {**params, "elicitationId": secrets.token_hex(8)}
+        older = for_legacy(method, params, self.revision)
+        return None if older is None else Question(method, older, is_ours)
 
-    def _send(
-        self, method: str, params: Fields, reply: Reply
-    ) -> "tuple[RequestId, Future[Result | Failure]]":
-        id_ = f"onegate-{secrets.token_hex(8)}"
-        future: Future[Result | Failure] = asyncio.get_running_loop().create_future()
-        self._open[id_] = future
-        kept = {name: held for name, held in params.items() if name != "_meta"}
-        reply.push(Request(id_, method, kept))
-        return id_, future
+    def _send(self, question: Question, reply: Reply) -> None:
+        question.id = f"onegate-{secrets.token_hex(8)}"
+        question.answer = asyncio.get_running_loop().create_future()
+        self._open[question.id] = question.answer
+        kept = {name: held for name, held in question.params.items() if name != "_meta"}
+        reply.push(Request(question.id, question.method, kept))
 
-    def _take_back(self, ids: list[RequestId], reply: Reply) -> None:
-        """The call is over before its questions were answered: nobody waits any more."""
-        for id_ in ids:
-            self._open.pop(id_, None)
-            params = {"requestId": id_, "reason": "The call that asked has ended"}
-            reply.push(Notification(methods.CANCELLED, params))
+    def _take_back(self, questions: list[Question], reply: Reply) -> None:
+        """Nobody waits any more for answers that have not come."""
+        for question in questions:
+            if self._open.pop(question.id, None) is not None:
+                reason = "The server no longer waits for an answer"
+                params = {"requestId": question.id, "reason": reason}
+                reply.push(Notification(methods.CANCELLED, params))
 
 
-def _answer(method: str, message: Result | Failure, *, by_legacy: bool) -> Json:
+async def _collect(
+    questions: dict[str, Question], asked: InputRequired, answers: dict[str, Json]
+) -> None:
+    """Add answers as they come, until all have, or none is wanted any more."""
+    left = {question.answer: key for key, question in questions.items() if question.answer}
+    moot = asked.moot
+    while left and not (moot and moot.done()):
+        waited: set[Future[Any]] = {*left, moot} if moot else {*left}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        for answer in [answer for answer in left if answer.done()]:
+            key = left.pop(answer)
+            answers[key] = _answer(questions[key], by_legacy=asked.ours)
+
+
+def _answer(question: Question, *, by_legacy: bool) -> Json:
+    assert question.answer is not None
+    message = question.answer.result()
     if isinstance(message, Result):
         return message.result
     refusal = refused(message.code, message.message)
-    return _without_answer(method, refusal, by_legacy=by_legacy)
+    return _without_answer(question.method, refusal, by_legacy=by_legacy)
 
 
 def _without_answer(method: str, refusal: dict[str, Json], *, by_legacy: bool) -> Json:

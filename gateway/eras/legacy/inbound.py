@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gateway.calls.call import Call, Caller, Completed, Emit, InputRequired, Outcome, Spent, silent
+from gateway.calls.call import Caller, Completed, Emit, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
+from gateway.eras.legacy.rounds import Rounds
 from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data
 from gateway.eras.profile import declared_by, forward
-from gateway.eras.questions import ANSWERED, STATE
 from gateway.eras.shapes import result as shaped
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Posted, Reply
@@ -52,10 +52,6 @@ ABOUT_RESOURCES = frozenset({methods.READ_RESOURCE, methods.SUBSCRIBE})
 MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}
 BETWEEN_US = frozenset({-32020, -32022})
 """What a modern server may hold against our own request: to this client a plain failure."""
-
-MOST_ROUNDS = 10
-"""Of questions in one call: what SDK clients answer before they suspect a loop."""
-AGAIN_S = 0.1
 
 Served = Callable[["Asked"], Awaitable[bytes]]
 
@@ -220,48 +216,16 @@ class LegacyInbound:
             emitter(asked),
             session.level or "info",
         )
+        takes_stream = asked.posted.accepts_stream
+        rounds = Rounds(self.middle, session.questions, asked.reply, takes_stream)
         try:
-            return self._shaped(await self._handled(call, asked), session.caller.revision)
+            return self._shaped(await rounds.handled(call), session.caller.revision)
         except GatewayError as caught:
             error = _readable(caught)
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
                 return as_bytes(error_result(error, entry.route.server if entry else None))
             raise error from caught
-
-    async def _handled(self, call: Call, asked: Asked) -> Outcome:
-        """The call, and each time the server asks for input, the same call with the answers."""
-        outcome = await self.middle.handle(call)
-        for _ in range(MOST_ROUNDS):
-            if not isinstance(outcome, InputRequired):
-                return outcome
-            if not asked.posted.accepts_stream:
-                self._abandon(call, outcome)
-                raise CannotAnswer("The server asks for input, but this client takes no stream")
-            outcome = await self.middle.handle(await self._retry(call, outcome, asked))
-        self._abandon(call, outcome)
-        raise CannotAnswer(f"The server asked for input more than {MOST_ROUNDS} times")
-
-    async def _retry(self, call: Call, outcome: InputRequired, asked: Asked) -> Call:
-        """Put the questions to the client; the call that carries its answers."""
-        questions = asked.session.questions
-        try:
-            answers = await questions.put(outcome.result, asked.reply, by_legacy=outcome.ours)
-        except BaseException:
-            self._abandon(call, outcome)
-            raise
-        if not answers:  # the server only wants to be called again: not in a busy loop
-            await asyncio.sleep(AGAIN_S)
-        state = {STATE: outcome.result[STATE]} if STATE in outcome.result else {}
-        params = {**call.params, **({ANSWERED: answers} if answers else {}), **state}
-        return replace(call, id=self.middle.new_id(), params=params, spent=Spent())
-
-    def _abandon(self, call: Call, outcome: Outcome) -> None:
-        """Nobody will answer: a server that waits in mid-call is told so now."""
-        if isinstance(outcome, InputRequired) and outcome.ours:
-            entry = self.middle.offered().resolve(call.kind, call.name)
-            if entry is not None:
-                self.middle.abandon(entry.route.server, outcome.result.get(STATE))
 
     async def _complete(self, asked: Asked) -> bytes:
         call = self.middle.call(asked.request, asked.session.caller, len(asked.posted.body))

@@ -12,7 +12,9 @@ from gateway.calls.call import Call, Completed, Outcome
 from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
-from gateway.eras.legacy.parked import Leg, Parked
+from gateway.eras.legacy.leg import Leg
+from gateway.eras.legacy.legs import Legs
+from gateway.eras.legacy.parked import Parked
 from gateway.eras.profile import Profile
 from gateway.eras.questions import ANSWERED, STATE, is_question
 from gateway.eras.shapes import without
@@ -23,9 +25,6 @@ from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, val
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
-
-MOST_UNOWNED = 8
-"""Questions before any call: servers ask for roots as soon as they are up."""
 
 
 @dataclass(slots=True)
@@ -41,14 +40,15 @@ class LegacyOutbound:
     """What the one client behind this connection can answer; None: shared by everybody."""
     parked: Parked | None = None
     """Where interrupted calls wait; there if there is a profile."""
-    _legs: list[Leg] = field(default_factory=list)
-    """Running on this connection, oldest first."""
-    _unowned: list[Request] = field(default_factory=list)
-    """Asked while no call ran; put to the client with the next."""
+    _legs: Legs = field(init=False)
+    _revision: Revision = NEWEST_LEGACY
     _capabilities: Fields = field(default_factory=dict)
     _watched: frozenset[str] = frozenset()
     _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
     _level: str | None = None
+
+    def __post_init__(self) -> None:
+        self._legs = Legs(self.channel.refuse)
 
     async def start(self) -> Greeting:
         declared = self.profile.capabilities if self.profile else {}
@@ -60,7 +60,7 @@ class LegacyOutbound:
         opened = await self.channel.open(methods.INITIALIZE, params)
         result = (await opened.answer).result  # never cancelled towards the server: spec, lifecycle
         greeting = _greeting(self.channel.server, result)
-        self._capabilities = greeting.capabilities
+        self._capabilities, self._revision = greeting.capabilities, greeting.revision
         self.channel.tell(methods.INITIALIZED, {})
         return greeting
 
@@ -83,8 +83,9 @@ class LegacyOutbound:
         if call.meta:
             params = {**params, "_meta": call.meta}
         opened = await self.channel.open(call.method, params, call)
-        if self.parked is not None:
-            return await self._interruptible(self.parked.begin(opened, self.channel, call), call)
+        if self.parked is not None and call.method != methods.COMPLETE:
+            leg = self.parked.begin(opened, self.channel, call, self._revision)
+            return await self._interruptible(leg, call)
         try:
             answered = await opened.answer
         except asyncio.CancelledError:
@@ -93,12 +94,11 @@ class LegacyOutbound:
         return Completed(answered.result, answered.size)
 
     async def _interruptible(self, leg: Leg, call: Call) -> Outcome:
-        self._legs = [one for one in self._legs if not one.over]
-        self._legs.append(leg)
-        for question in self._unowned:
-            leg.asked(question)
-        self._unowned.clear()
-        return await leg.wait(call)
+        self._legs.add(leg)
+        try:
+            return await leg.wait(call)
+        finally:
+            self._legs.prune()
 
     async def watch(self, uris: frozenset[str]) -> None:
         offered = shallow(self._capabilities.get("resources")) or {}
@@ -127,18 +127,7 @@ class LegacyOutbound:
             code = -32602 if request.method == "elicitation/create" else -32601
             self.channel.refuse(request, code, f"This client cannot be asked {request.method}")
         else:
-            self._interrupt(request)
-
-    def _interrupt(self, request: Request) -> None:
-        """Whose question is it? A legacy server does not say. All calls here are one
-        client's, so it cannot reach the wrong person: the newest call puts it."""
-        running = [leg for leg in self._legs if not leg.over]
-        if running:
-            running[-1].asked(request)
-        elif len(self._unowned) < MOST_UNOWNED:
-            self._unowned.append(request)
-        else:
-            self.channel.refuse(request, -32601, "No call is running that could be asked")
+            self._legs.asked(request)
 
     def roots_changed(self) -> None:
         """The client's roots are others now; only legacy revisions tell so."""
@@ -147,10 +136,10 @@ class LegacyOutbound:
     def told(self, notification: Notification) -> Notice | None:
         method, params = notification.method, notification.params
         if method == methods.MESSAGE:
-            deliver(self.channel, params, self.channel.calls())
+            hearers = self._legs.hearers() if self.parked else self.channel.calls()
+            deliver(self.channel, params, hearers)
         elif method == methods.CANCELLED:
-            for leg in self._legs:
-                leg.withdrawn(value(params, "requestId"))
+            self._legs.withdrawn(value(params, "requestId"))
         elif method in methods.LIST_CHANGED:
             return ListChanged(Kind(methods.LIST_CHANGED[method]))
         elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):

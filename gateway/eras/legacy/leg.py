@@ -1,0 +1,293 @@
+"""One request open at a legacy server, and whoever waits for it now.
+
+While a client is attached the leg *runs*; a question ends the client's own request and
+the leg is *parked*: the server goes on waiting for it, and the client comes back with
+answers and the token of that round. Source: 2026-07-28, basic/patterns/mrtr.
+"""
+
+import asyncio
+import secrets
+from asyncio import Event, Future
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from gateway.calls.call import Call, Completed, InputRequired, Outcome
+from gateway.calls.notices import Emitted, Progress
+from gateway.eras.questions import ANSWERED, ASKED, STATE, answer_for, given_up, refusal_in
+from gateway.eras.sides import Answered, Channel, OpenRequest
+from gateway.protocol.errors import (
+    Cancelled,
+    CannotAnswer,
+    GatewayError,
+    InvalidMessage,
+    Superseded,
+)
+from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, as_bytes, decoded, shallow
+from gateway.protocol.revisions import Revision
+
+log = structlog.get_logger()
+
+TOGETHER_S = 0.015
+"""Questions that come within this time are put to the client at once."""
+
+MOST_ROUNDS = 10
+"""As many as SDK clients answer before they suspect a loop."""
+
+MOST_ASKS = 32
+"""Questions of one call that may wait at a time."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whose token it is, and for which request."""
+
+    principal: str | None
+    method: str
+    name: str
+    digest: bytes
+
+
+def owner_of(call: Call) -> Owner:
+    """Answers and token excepted, the retry must be the very same request."""
+    same = {k: _plain(v) for k, v in call.params.items() if k not in (ANSWERED, STATE)}
+    text = msgspec.json.encode(same, order="deterministic")
+    return Owner(call.caller.principal, call.method, call.name, sha256(text).digest())
+
+
+def _plain(held: Json) -> Json:
+    """A value without its white space and order; as its bytes where it has no other form."""
+    try:
+        return decoded(held)
+    except InvalidMessage:
+        return as_bytes(held).hex()
+
+
+class Keeper(Protocol):
+    """Who keeps parked legs (`parked.Parked`), as far as a leg needs one."""
+
+    def admit(self, leg: "Leg") -> None:
+        """Raises `GatewayError` if no more may be parked."""
+
+    def keep(self, leg: "Leg") -> None:
+        """It has just been parked, under its `tokens`."""
+
+    def weigh(self, leg: "Leg") -> bool:
+        """It holds more or less than before. False: more than it may."""
+
+    def ended(self, leg: "Leg") -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Leg:
+    """Tokens belong to rounds: a round begins when questions are put to the client, and its
+    token stays the same however often they are, until answers come with it. From then on
+    it only fetches what came after, for a client that lost it."""
+
+    opened: OpenRequest
+    channel: Channel
+    keeper: Keeper
+    revision: Revision
+    """The server's, in whose shape it gets its answers."""
+    principal: str | None
+    session: str | None
+    """Of a legacy client."""
+    asks: dict[str, Request] = field(default_factory=dict)
+    """Questions not yet answered, by the key the client knows them by."""
+    owner: Owner | None = None
+    """There once it has been parked."""
+    token: str | None = None
+    """Of this round, while its answers are awaited."""
+    spent: str | None = None
+    """Of the round before."""
+    end: Answered | GatewayError | None = None
+    given_up: bool = False
+    """It ended without an answer; the server may not know it yet."""
+    expires: float = 0.0
+    weight: int = 0
+    """Bytes it is known to hold."""
+    _attached: Event | None = None
+    """Of whoever waits; set when something has happened."""
+    _moot: "Future[None] | None" = None
+    _rounds: int = 0
+    _count: int = 0
+    _progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        self.opened.answer.add_done_callback(self._answered)
+
+    @property
+    def is_attached(self) -> bool:
+        return self._attached is not None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return tuple(token for token in (self.spent, self.token) if token is not None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what it holds that came from outside."""
+        answer = self.end.size if isinstance(self.end, Answered) else 0
+        return answer + sum(_size(ask.params) for ask in self.asks.values())
+
+    # --- told by the server ---
+
+    def asked(self, request: Request) -> None:
+        if len(self.asks) >= MOST_ASKS:
+            self.channel.refuse(request, -32603, "Too many questions wait for their answers")
+            return
+        self._count += 1
+        key = f"q{self._count}"
+        self.asks[key] = request
+        if self.token is not None and not self.keeper.weigh(self):
+            del self.asks[key]
+            self.channel.refuse(request, -32603, "The question is too long to be kept")
+            return
+        self._wake()
+
+    def withdrawn(self, id_: Json) -> None:
+        """The server no longer wants an answer."""
+        before = len(self.asks)
+        self.asks = {key: ask for key, ask in self.asks.items() if ask.id != id_}
+        if before and not self.asks:
+            self._settle_moot()
+
+    def _answered(self, answer: "Future[Answered]") -> None:
+        if self.end is None:
+            if answer.cancelled():
+                self._end(Cancelled("The call was given up"), given_up=True)
+            else:
+                why = answer.exception()
+                assert why is None or isinstance(why, GatewayError), "links fail so alone"
+                self._end(why or answer.result())
+
+    def _end(self, end: Answered | GatewayError, *, given_up: bool = False) -> None:
+        self.end, self.given_up = end, given_up
+        self.asks.clear()  # the server waits for none of them any more
+        self.opened.call = None
+        self.keeper.ended(self)
+        self._wake()
+        self._settle_moot()
+
+    # --- waited for ---
+
+    async def wait(self, call: Call) -> Outcome:
+        """As this call, wait for what comes next: the answer, or questions to the client.
+
+        Cancelled, it gives the request up at the server. Raises `GatewayError`.
+        """
+        mine = self._attach(call)
+        try:
+            while self.end is None:
+                if self.asks:
+                    await asyncio.wait({self.opened.answer}, timeout=TOGETHER_S)
+                else:
+                    await mine.wait()
+                    mine.clear()
+                if self._attached is not mine:
+                    raise Superseded("The same request came again and is answered there")
+                if self.asks and self.end is None:
+                    return self._park(call)
+        except asyncio.CancelledError:
+            if self._attached is mine:
+                self.abandon("The client or its time limit gave up")
+            raise
+        finally:
+            if self._attached is mine:
+                self._attached = None
+        if isinstance(self.end, GatewayError):
+            raise self.end
+        return Completed(self.end.result, self.end.size)
+
+    def _attach(self, call: Call) -> Event:
+        before, self._attached = self._attached, Event()
+        if before is not None:
+            before.set()  # it finds that somebody else is attached
+        if self.end is None:
+            self.opened.call = call
+            if self._progress is not None:
+                call.emit(self._progress)
+                self._progress = None
+        return self._attached
+
+    def _park(self, call: Call) -> InputRequired:
+        if self.token is None:
+            self._begin_round(call)
+        # What is left of the call while nobody waits for it: neither its params, nor its client.
+        self.opened.call = msgspec.structs.replace(
+            call, params={}, meta={}, emit=self._kept, log_level=None
+        )
+        questions = {
+            key: {"method": ask.method, "params": ask.params} for key, ask in self.asks.items()
+        }
+        result = {"resultType": "input_required", ASKED: questions, STATE: self.token}
+        if self._moot is None or self._moot.done():
+            self._moot = asyncio.get_running_loop().create_future()
+        return InputRequired(result, ours=True, moot=self._moot)
+
+    def _begin_round(self, call: Call) -> None:
+        self._rounds += 1
+        try:
+            if self._rounds > MOST_ROUNDS:
+                raise CannotAnswer(f"The server asked for input more than {MOST_ROUNDS} times")
+            self.keeper.admit(self)
+        except GatewayError as error:
+            self.abandon(error.message)
+            raise
+        self.owner = self.owner or owner_of(call)
+        self.token = secrets.token_urlsafe(24)
+        self.keeper.keep(self)
+
+    def _kept(self, notice: Emitted) -> None:
+        """While nobody listens: the last progress, for whoever comes back. Log lines go."""
+        if isinstance(notice, Progress):
+            self._progress = notice
+
+    def _wake(self) -> None:
+        if self._attached is not None:
+            self._attached.set()
+
+    def _settle_moot(self) -> None:
+        """No answer is wanted any more: whoever still asks the client may stop."""
+        if self._moot is not None and not self._moot.done():
+            self._moot.set_result(None)
+
+    # --- resumed or given up ---
+
+    async def resume(self, token: str, call: Call) -> Outcome:
+        """The client is back. What it answers goes to the server, once; then wait on."""
+        if token == self.token and self.end is None:
+            self._deliver(shallow(call.params.get(ANSWERED)) or {})
+        return await self.wait(call)
+
+    def _deliver(self, answers: Fields) -> None:
+        self.spent, self.token = self.token, None
+        for key, held in answers.items():
+            answer = shallow(held)
+            if answer is not None and key in self.asks:  # what is no answer is asked for again
+                self._answer(self.asks.pop(key), answer)
+        self.keeper.weigh(self)
+
+    def _answer(self, ask: Request, answer: Fields) -> None:
+        refusal = refusal_in(answer)
+        if refusal is not None:
+            self.channel.refuse(ask, *refusal)
+        else:
+            self.channel.answer(ask, answer_for(ask.method, answer, self.revision))
+
+    def abandon(self, reason: str) -> None:
+        """Nobody comes back: release the server, tell it why. Never waits."""
+        if self.end is not None:
+            return
+        for ask in self.asks.values():
+            self._answer(ask, given_up(ask.method))
+        self.opened.cancel(reason)
+        self._end(Cancelled(reason), given_up=True)
+        if self.owner is not None:
+            log.info("call.abandoned", server=self.channel.server, why=reason)
+
+
+def _size(params: Fields) -> int:
+    return sum(memoryview(v).nbytes if isinstance(v, Raw) else 64 for v in params.values())
