@@ -191,6 +191,31 @@ def test_unsubscribing_from_what_is_not_watched_is_fine(gate: Gate) -> None:
     assert run(converse()).result == {}
 
 
+def test_a_modern_server_is_listened_to_without_a_gap(gate: Gate) -> None:
+    """What is watched is fixed for each listen: the next is open before the last one ends."""
+
+    async def converse() -> list[Message]:
+        since = gate.mark()
+        watched = exposed("new", "fake://item/gap")
+        async with Modern.to(gate.url) as client:
+            async with client.listening(resourceSubscriptions=[watched]):
+                await since.told("new", "notifications/cancelled")
+            await since.told("new", "notifications/cancelled", number=2)
+            return since.heard("new")
+
+    heard = run(converse())
+
+    told = ("subscriptions/listen", "notifications/cancelled")
+    listens = [each for each in heard if each["method"] in told]
+    assert [each["method"] for each in listens] == [*told, *told]
+    first, _, second, ended = listens
+    wanted = [each["params"]["notifications"] for each in (first, second)]
+    assert "fake://item/gap" in wanted[0]["resourceSubscriptions"]
+    assert "fake://item/gap" not in wanted[1]["resourceSubscriptions"]
+    assert all(each["toolsListChanged"] for each in wanted)
+    assert ended["params"]["requestId"] == first["id"], "the one before, not the new one"
+
+
 @pytest.mark.parametrize("server", ["old", "new"])
 def test_a_server_that_comes_back_is_told_again(tmp_path: Path, server: str) -> None:
     protocol = "legacy" if server == "old" else "modern"
