@@ -64,7 +64,7 @@ def compose(
     current = Current.of(loaded, only)
     us = {"name": "onegate", "version": __version__}
     shelf, board = Shelf(current.prefixes, config.names.longest), Board()
-    fleet = Fleet(shelf, board, tasks, stop_grace_s=5.0, clock=clock)
+    fleet = Fleet(shelf, board, tasks, clock=clock)
     watching = Watching(fleet.watch, lambda work: tasks.create_task(contained(work, "watch")))
 
     ring, sinks = Ring(), _sinks(config, stream)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.config.load import Loaded
-from gateway.config.model import Config, StdioServer
+from gateway.config.model import AnyServer, Config
 from gateway.policy.rules import Rules
 
 
@@ -27,7 +27,7 @@ class Current:
         return self.loaded.config
 
     @property
-    def servers(self) -> Mapping[str, StdioServer]:
+    def servers(self) -> Mapping[str, AnyServer]:
         """The servers that should run."""
         return {
             name: section

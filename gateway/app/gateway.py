@@ -19,6 +19,7 @@ from gateway.edge.admin.pages import AdminPages
 from gateway.edge.endpoint import Endpoint
 from gateway.edge.guard import Guard, own_names
 from gateway.edge.listener import Listener, Serve
+from gateway.edge.pair import PairOfPaths
 from gateway.edge.pulse import Pulse
 from gateway.edge.sockets import Bound, bind
 from gateway.eras.entrance import Entrance
@@ -91,6 +92,7 @@ class Gateway:
             body_bytes=config.limits.body_bytes,
             request_s=config.limits.request_s,
         )
+        self._serve_pair(self._endpoint)
         self._listener = await self._start(self._endpoint.serve, pulse, bound)
         self.operator.is_open = True
 
@@ -100,9 +102,14 @@ class Gateway:
         if self._endpoint is not None:
             self._endpoint.guard = self._guard()
             self._endpoint.body_bytes = limits.body_bytes
+            self._serve_pair(self._endpoint)
         if self._pages is not None:
             self._pages.guard = self._admin_guard()
         self.sessions.most, self.sessions.idle_s = limits.sessions, limits.session_idle_s
+
+    def _serve_pair(self, endpoint: Endpoint) -> None:
+        pair = PairOfPaths(self.entrance.pair, endpoint)
+        endpoint.more_paths = pair.verbs if self.config.legacy_sse else {}
 
     def _guard(self) -> Guard:
         config = self.config

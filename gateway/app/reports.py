@@ -13,6 +13,7 @@ from gateway.calls.call import Caller, Emit, silent
 from gateway.calls.pipeline import Handler
 from gateway.catalog.entries import Entry, Kind
 from gateway.catalog.shelf import Shelf
+from gateway.downstream.dialing import in_short
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.lane import Lane
 from gateway.downstream.server import Downstream
@@ -67,7 +68,7 @@ class Reports:
         return [
             self._report(self.fleet.servers[name])
             if name in self.fleet.servers
-            else ServerReport(name, "disabled", command=(section.command,))
+            else ServerReport(name, "disabled", command=in_short(section))
             for name, section in self.current.config.servers.items()
         ]
 

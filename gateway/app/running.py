@@ -16,16 +16,21 @@ async def running(
     environ: Mapping[str, str],
     only: frozenset[str] | None = None,
     stream: LineStream | None = None,
+    *,
+    listen: bool = False,
 ) -> AsyncIterator[Gateway]:
     """A gateway with its servers starting (`only` some, by key); stopped on the way out.
 
-    `stream` is the log's, where the record may have to go as well.
+    `stream` is the log's, where the record may have to go as well. With `listen` clients
+    can come from the start; raises `CannotListen`, before any server is started.
     """
     async with TaskGroup() as tasks:
         gateway = compose(loaded, environ, tasks, only, stream)
         gateway.run_beside()
-        gateway.fleet.start()
         try:
+            if listen:
+                await gateway.listen()
+            gateway.fleet.start()
             yield gateway
         finally:
             await gateway.stop()

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.catalog.entries import Kind
-from gateway.config.model import StdioServer
+from gateway.config.model import AnyServer, HttpServer
 from gateway.downstream.apart import Apart
+from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
-from gateway.downstream.dialing import StdioDial
+from gateway.downstream.dialing import Dial, HttpDial, StdioDial
 from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
@@ -21,6 +22,9 @@ from gateway.eras.legacy.parked import Parked
 from gateway.eras.negotiate import Private
 from gateway.eras.profile import Profiles
 from gateway.protocol.jsonrpc import Fields
+
+PATIENT = RestartPolicy(exits_allowed=1_000_000)
+"""For a server elsewhere: networks come back, and trying costs nobody a process."""
 
 Published = Callable[[Downstream, frozenset[Kind]], Awaitable[None]]
 
@@ -41,15 +45,16 @@ class Assembly:
     profiles: Profiles
     places: Places
 
-    def server(self, name: str, section: StdioServer) -> Downstream:
+    def server(self, name: str, section: AnyServer) -> Downstream:
         """One server, not yet started."""
-        launch = Launch.of(name, section, self.environ, self.line_bytes)
+        dial, key, policy = self._dial(name, section)
+        retire = partial(self.fleet.retire, grace_s=section.stop_grace_s)
         opener = Opener(
-            StdioDial(launch, self.warden),
+            dial,
             self.us,
             section.start_timeout_s,
             partial(self.fleet.heard, name),
-            self.fleet.retire,
+            retire,
         )
         parked = Parked(name, self.clock)
 
@@ -61,7 +66,7 @@ class Assembly:
             name,
             partial(_open_private, opener, parked),
             opened,
-            self.fleet.retire,
+            retire,
             self.tasks,
             self.clock,
             self.places,
@@ -70,15 +75,26 @@ class Assembly:
             name,
             section,
             opener,
-            digest([*launch.argv, str(launch.cwd), *sorted(section.env)]),
+            digest(key),
             self.memory,
             self.tasks,
             self.clock,
             self.published,
             self.fleet.connected,
             Apart(section.isolation, self.profiles, pool, parked),
+            policy=policy,
         )
         return server
+
+    def _dial(self, name: str, section: AnyServer) -> tuple[Dial, list[str], RestartPolicy]:
+        """How to reach it, what it is remembered under, and when to try again."""
+        if isinstance(section, HttpServer):
+            key = ["http", section.url, section.transport, *sorted(section.headers)]
+            dial = HttpDial(name, section, self.fleet.web, self.line_bytes)
+            return dial, key, PATIENT
+        launch = Launch.of(name, section, self.environ, self.line_bytes)
+        key = [*launch.argv, str(launch.cwd), *sorted(section.env)]
+        return StdioDial(launch, self.warden), key, RestartPolicy()
 
 
 async def _open_private(opener: Opener, parked: Parked, wanted: Whose) -> Connection:

@@ -86,8 +86,7 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
     signals.listen()
     has_screen, notifier = os.isatty(1), Notifier.of(environment())
     try:
-        async with running(found, environment(), stream=stream) as gateway:
-            await gateway.listen()
+        async with running(found, environment(), stream=stream, listen=True) as gateway:
             notifier.ready()
             reloader = gateway.operator.reloader = Reloader(gateway, environment())
             work = [_reload(signals, reloader, notifier), notifier.feed()]

@@ -15,10 +15,11 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
-from gateway.config.model import StdioServer
+from gateway.config.model import AnyServer
 from gateway.downstream.connection import Connection
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
+from gateway.downstream.transports.remote import Web
 from gateway.downstream.transports.transport import Transport
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Json
@@ -45,16 +46,20 @@ class Fleet:
     shelf: Shelf
     board: Board
     tasks: TaskGroup
-    stop_grace_s: float
     clock: Callable[[], float]
     servers: dict[str, Downstream] = field(default_factory=dict)
+    web: Web = field(init=False)
+    """Which servers elsewhere are reached with."""
     _leaving: set[Downstream] = field(default_factory=set)
     _announced: frozenset[Kind] = frozenset()
     _restocked: asyncio.Event | None = None
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
-    _retiring: set[Transport] = field(default_factory=set)
+    _retiring: dict[Transport, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.web = Web(lambda work, name: self.tasks.create_task(contained(work, name)))
 
     def add(self, server: Downstream) -> None:
         self.servers[server.name] = server
@@ -71,17 +76,18 @@ class Fleet:
             for server in (*self.servers.values(), *self._leaving):
                 stopping.create_task(server.stop())
         async with asyncio.TaskGroup() as stopping:  # among them what was just starting
-            for transport in tuple(self._retiring):
-                stopping.create_task(transport.stop(self.stop_grace_s))
+            for transport, grace_s in tuple(self._retiring.items()):
+                stopping.create_task(transport.stop(grace_s))
+        await self.web.close()
 
-    def retire(self, transport: Transport) -> None:
+    def retire(self, transport: Transport, grace_s: float) -> None:
         """Stop a conversation nobody needs, beside everything else."""
-        self._retiring.add(transport)
-        self._beside(self._retired(transport), "")
+        self._retiring[transport] = grace_s
+        self._beside(self._retired(transport, grace_s), "")
 
-    async def _retired(self, transport: Transport) -> None:
-        await transport.stop(self.stop_grace_s)
-        self._retiring.discard(transport)
+    async def _retired(self, transport: Transport, grace_s: float) -> None:
+        await transport.stop(grace_s)
+        self._retiring.pop(transport, None)
 
     def _beside(self, work: Awaitable[None], server: str) -> None:
         self.tasks.create_task(contained(work, server))
@@ -89,7 +95,7 @@ class Fleet:
     # --- another configuration ---
 
     def apply(
-        self, wanted: Mapping[str, StdioServer], make: Callable[[str, StdioServer], Downstream]
+        self, wanted: Mapping[str, AnyServer], make: Callable[[str, AnyServer], Downstream]
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Run these servers from now on: names added, removed, and restarted.
 
