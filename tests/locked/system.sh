@@ -4,7 +4,8 @@
 set -eu
 
 # A program, and the Debian package it comes in.
-WANTED="prometheus:prometheus promtool:prometheus nginx:nginx-light systemd-analyze:systemd"
+WANTED="prometheus:prometheus promtool:prometheus nginx:nginx-light systemd-analyze:systemd
+openssl:openssl"
 PATH=$PATH:/usr/sbin:/sbin # where nginx is, and where not everybody looks
 
 programs="" packages=""

@@ -1,0 +1,152 @@
+"""One gateway behind a real nginx, on the shipped site: nothing is held back, cut or let through."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.nginx import NAME, Proxy, nginx
+from tests.kit.fakes import fake
+from tests.kit.gateway import Gateway, running_gateway
+from tests.kit.http import Legacy, Modern, Stream
+from tests.kit.waiting import eventually, run
+
+HERE = "127.0.0.1:8765"
+SERVERS = {"demo": fake("--only", "echo,progress,sleep,add_tool")}
+
+
+@contextmanager
+def behind_nginx(folder: Path, **settings: str) -> Iterator[tuple[Proxy, Gateway]]:
+    """`settings`: values for directives of the shipped settings."""
+    changes = {f"{key} {old};": f"{key} {settings[key]};" for key, old in SHIPPED.items()
+               if key in settings}  # fmt: skip
+    with running_gateway(folder, SERVERS, allowed_hosts=[NAME]) as gateway:
+        gateway.wait_tools("demo__echo")
+        with nginx(folder, "onegate.conf", {HERE: gateway}, changes) as proxy:
+            yield proxy, gateway
+
+
+def hang_up(stream: Stream) -> None:
+    """Close the connection as most clients do. (aiohttp's own way is to wait half a minute for
+    an answer to its TLS goodbye, which nginx does not give while it waits for the gateway.)"""
+    connection = stream.response.connection
+    assert connection is not None
+    assert connection.transport is not None
+    connection.transport.abort()
+
+
+SHIPPED = {"proxy_read_timeout": "11m"}
+
+
+def test_clients_of_both_eras_call_through_nginx(tmp_path: Path) -> None:
+    async def converse(proxy: Proxy) -> None:
+        async with proxy.client(Modern) as modern, proxy.client(Legacy) as legacy:
+            assert (await modern.call("demo__echo", {"text": "new"})).text == "new"
+            await legacy.initialize()
+            assert (await legacy.call("demo__echo", {"text": "old"})).text == "old"
+            assert await legacy.delete() in (200, 204)
+
+    with behind_nginx(tmp_path) as (proxy, _):
+        run(converse(proxy))
+
+
+def test_an_event_passes_while_its_call_still_runs_and_leaving_cancels_the_call(
+    tmp_path: Path,
+) -> None:
+    """The call never ends by itself: what is read of it has not waited for its end."""
+
+    async def converse(proxy: Proxy) -> None:
+        async with proxy.client(Modern) as client:
+            told = {"_meta": {"progressToken": 7}}
+            params = {"name": "demo__progress", "arguments": {"steps": 1, "hang": True}, **told}
+            async with client.streaming("tools/call", params) as stream:
+                first = await stream.message()
+                assert first["params"] == {
+                    "progressToken": 7, "progress": 1, "total": 1, "message": "step 1",
+                }  # fmt: skip
+                hang_up(stream)
+
+    def cancelled(gateway: Gateway) -> bool:
+        return 'outcome="cancelled",server="demo",tool="progress"} 1.0' in gateway.page("/metrics")
+
+    with behind_nginx(tmp_path) as (proxy, gateway):
+        run(converse(proxy))
+        eventually(lambda: cancelled(gateway), what="the call to be cancelled")
+
+
+def test_the_stream_of_a_session_is_open_at_once_and_carries_what_happens(tmp_path: Path) -> None:
+    async def converse(proxy: Proxy) -> None:
+        async with proxy.client(Legacy) as client, proxy.client(Modern) as other:
+            await client.initialize()
+            async with client.listening() as stream:
+                await other.call("demo__add_tool", {"name": "fresh"})
+                told = await stream.message()
+                assert told["method"] == "notifications/tools/list_changed"
+                hang_up(stream)
+
+    with behind_nginx(tmp_path) as (proxy, _):
+        run(converse(proxy))
+
+
+@pytest.mark.timeout(120)
+def test_silence_longer_than_nginx_waits_is_bridged_where_the_client_takes_streams(
+    tmp_path: Path,
+) -> None:
+    """20 s of patience, 25 s of silence. The client that takes no stream shows what would be."""
+
+    async def call(proxy: Proxy) -> str:
+        async with proxy.client(Modern) as client:
+            return (await client.call("demo__sleep", {"ms": 25_000})).text
+
+    async def held(proxy: Proxy, over: asyncio.Event) -> str:
+        async with proxy.client(Legacy) as client, proxy.client(Modern) as other:
+            await client.initialize()
+            async with client.listening() as stream:
+                await over.wait()
+                await other.call("demo__add_tool", {"name": "late"})
+                told = await stream.message()
+                hang_up(stream)
+                return str(told["method"])
+
+    async def without_streams(proxy: Proxy) -> int:
+        async with proxy.client(Modern, {"Accept": "application/json"}) as client:
+            return (await client.call("demo__sleep", {"ms": 25_000})).status
+
+    async def converse(proxy: Proxy) -> None:
+        over = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            long = group.create_task(call(proxy))
+            plain = group.create_task(without_streams(proxy))
+            stream = group.create_task(held(proxy, over))
+            assert await long == "slept 25000 ms"
+            over.set()
+        assert stream.result() == "notifications/tools/list_changed"
+        assert plain.result() == 504
+
+    with behind_nginx(tmp_path, proxy_read_timeout="20s") as (proxy, _):
+        run(converse(proxy), within_s=60)
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+def test_bodies_and_headers_pass_up_to_the_gateways_own_limits(tmp_path: Path) -> None:
+    async def converse(proxy: Proxy) -> None:
+        text = "x" * 3_900_000
+        async with proxy.client(Modern, {"X-Long": "y" * 50_000}) as client:
+            assert (await client.call("demo__echo", {"text": text})).text == text
+
+    with behind_nginx(tmp_path) as (proxy, _):
+        run(converse(proxy))
+
+
+def test_the_gateway_still_checks_names_and_keeps_its_operators_pages(tmp_path: Path) -> None:
+    async def converse(proxy: Proxy) -> None:
+        async with proxy.client(Modern, {"Host": "evil.example"}) as client:
+            assert (await client.request("tools/list")).status == 403
+            for path in ("/metrics", "/livez", "/", "/mcp/"):
+                async with client.http.get(proxy.url.removesuffix("/mcp") + path) as answer:
+                    assert answer.status == 404
+
+    with behind_nginx(tmp_path) as (proxy, _):
+        run(converse(proxy))
