@@ -48,13 +48,12 @@ class Assembly:
     def server(self, name: str, section: AnyServer) -> Downstream:
         """One server, not yet started."""
         dial, key, policy = self._dial(name, section)
-        retire = partial(self.fleet.retire, grace_s=section.stop_grace_s)
         opener = Opener(
             dial,
             self.us,
             section.start_timeout_s,
             partial(self.fleet.heard, name),
-            retire,
+            self.fleet.retire,
         )
         parked = Parked(name, self.clock)
 
@@ -66,7 +65,7 @@ class Assembly:
             name,
             partial(_open_private, opener, parked),
             opened,
-            retire,
+            self.fleet.retire,
             self.tasks,
             self.clock,
             self.places,

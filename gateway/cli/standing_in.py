@@ -15,7 +15,7 @@ from gateway.cli.reach import Reach, here, loaded
 if TYPE_CHECKING:
     from gateway.app.gateway import Gateway
     from gateway.config.load import Loaded
-    from gateway.config.model import StdioServer
+    from gateway.config.model import Server
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def answer(
     return _started(found, only, stand_in)
 
 
-def concerned(servers: Mapping[str, "StdioServer"], tool: str | None) -> frozenset[str]:
+def concerned(servers: Mapping[str, "Server"], tool: str | None) -> frozenset[str]:
     """The servers that may offer a tool of this name, as far as prefixes tell; else all."""
     enabled = {name: server for name, server in servers.items() if not server.disabled}
     prefixes = {n: n if s.prefix is None else s.prefix for n, s in enabled.items()}

@@ -3,12 +3,15 @@
 Pure: whether a command exists is asked of the function given.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from gateway.config.complaints import Finding
 from gateway.config.globs import can_meet, covers, literal, tokens
-from gateway.config.model import Config, StdioServer, ToolRule
+from gateway.config.model import Config, HttpServer, Server, StdioServer, ToolRule
 
 Which = Callable[[StdioServer], str | None]
 """The program a server would start, found on the PATH that its process will have; or None."""
@@ -29,6 +32,9 @@ def contradictions(config: Config) -> Iterator[Finding]:
                     ("listen", at),
                     "reaches beyond this machine: give `auth.tokens`, or write `auth: none`",
                 )
+    for name, server in config.servers.items():
+        if isinstance(server, HttpServer):
+            yield from _remote(name, server)
     seen: dict[str, int] = {}
     for at, token in enumerate(config.auth.tokens):
         for key, value in (("name", token.name), ("sha256", token.sha256)):
@@ -36,6 +42,25 @@ def contradictions(config: Config) -> Iterator[Finding]:
             if first != at:
                 path = ("auth", "tokens", at, key)
                 yield Finding(path, f"the same as that of auth.tokens[{first}]")
+
+
+OURS = re.compile(
+    r"mcp-.*|accept|accept-encoding|content-.*|transfer-encoding|connection|host|last-event-id",
+    re.IGNORECASE,
+)
+"""Headers that the protocol sets itself, for each request."""
+
+
+def _remote(name: str, server: HttpServer) -> Iterator[Finding]:
+    for header in server.headers:
+        if OURS.fullmatch(header):
+            said = "the protocol sets this header itself"
+            yield Finding(("servers", name, "headers", header), said, at_key=True)
+    if server.key is not None and server.cert is None:
+        yield Finding(("servers", name, "key"), "given without `cert`, whose key it is")
+    if server.transport == "sse" and server.protocol == "modern":
+        said = "`protocol: modern` has no such transport; leave one of the two out"
+        yield Finding(("servers", name, "transport"), said)
 
 
 def _addresses(config: Config) -> Iterator[Finding]:
@@ -56,18 +81,40 @@ def doubts(config: Config, which: Which) -> Iterator[Finding]:
     if not config.servers:
         yield _doubt((), "no servers are configured, so there is nothing to offer")
     yield from _missing_commands(config, which)
+    yield from _in_the_clear(config)
     yield from _shared_prefixes(config)
     yield from _idle_rules(config)
 
 
 def _missing_commands(config: Config, which: Which) -> Iterator[Finding]:
     for name, server in config.servers.items():
-        if server.disabled or which(server) is not None:
+        if isinstance(server, HttpServer) or server.disabled or which(server) is not None:
             continue
         said = "no such program on the PATH that this server gets"
         if " " in server.command and not server.args:
             said += "; what it is given goes under `args`"
         yield _doubt(("servers", name, "command"), said)
+
+
+def _in_the_clear(config: Config) -> Iterator[Finding]:
+    for name, server in config.servers.items():
+        if not isinstance(server, HttpServer) or server.url.lower().startswith("https:"):
+            continue
+        for key in ("ca", "cert"):
+            if getattr(server, key) is not None:
+                yield _doubt(("servers", name, key), "of no use: the address is not https")
+        if server.headers and not _is_near(server.url):
+            said = "its headers travel in the clear; use https"
+            yield _doubt(("servers", name, "url"), said)
+
+
+def _is_near(url: str) -> bool:
+    """Whether it stays on this machine, or on a network that only this machine is on."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or "." not in host.strip(".") or ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def _shared_prefixes(config: Config) -> Iterator[Finding]:
@@ -82,7 +129,7 @@ def _shared_prefixes(config: Config) -> Iterator[Finding]:
             yield _doubt(("servers", name, "prefix") if given else ("servers", name), said)
 
 
-def prefix_of(name: str, server: StdioServer) -> str:
+def prefix_of(name: str, server: Server) -> str:
     """What the server's tools' names begin with, the separator not included."""
     return name if server.prefix is None else server.prefix
 

@@ -1,4 +1,4 @@
-"""Read a client's own `mcpServers` file as a configuration, and refuse what comes later.
+"""Read a client's own `mcpServers` file as a configuration.
 
 What a client's file says for the client alone is left out with a warning; what means the same
 under another name is renamed. Nearly right names of our own keys are left for the model to
@@ -11,15 +11,29 @@ from dataclasses import dataclass
 
 from gateway.config.complaints import Finding
 from gateway.config.document import Entry, Node, Path
-from gateway.config.model import Config, StdioServer
-from gateway.config.shape import fields_of, nearest
-
-REMOTE_KEYS = ("url", "serverUrl", "httpUrl", "uri", "headers", "transport")
-"""Keys of servers that are reached over HTTP; a later version will."""
+from gateway.config.model import Config
+from gateway.config.shape import EveryServer, fields_of, nearest
 
 LOCAL_KINDS = ("stdio", "local", "command")
 
-_RENAMED = {"envFile": "env_file", "envVars": "env_inherit", "env_vars": "env_inherit"}
+REMOTE_KINDS = {
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+}
+"""What clients call the transports, and what we do."""
+
+URL_KEYS = ("url", "serverUrl", "httpUrl", "uri")
+
+_RENAMED = {
+    "envFile": "env_file",
+    "envVars": "env_inherit",
+    "env_vars": "env_inherit",
+    "http_headers": "headers",
+    **dict.fromkeys(URL_KEYS, "url"),
+}
 _SWITCHES = ("enabled", "isActive")
 _TOOL_FILTERS = {
     "alwaysAllow",
@@ -89,25 +103,14 @@ def _servers(
         path: Path = ("servers", name)
         if not isinstance(section, dict):
             yield name, entry
-        elif remote := _remote_key(section):
-            said = "remote servers are not supported yet, only ones that are started by `command`"
-            findings.append(Finding((*path, remote), said, at_key=True))
-        elif from_client:
-            kept = _client_server(section, path, findings)
-            yield name, Entry(entry.key, _like(entry.node, kept))
-        else:
-            yield name, entry
-
-
-def _remote_key(section: Mapping[str, Entry]) -> str | None:
-    """The key that shows a server to be remote."""
-    for key in ("type", *REMOTE_KEYS):
-        entry = section.get(key)
-        if entry is None or (key in ("type", "transport") and entry.node.text in LOCAL_KINDS):
             continue
-        if key != "type" or "command" not in section:
-            return key
-    return None
+        if from_client:
+            section = _client_server(section, path, findings)
+        if "command" in section and "url" in section:
+            said = "given beside `command`: a server is either started or reached; keep one"
+            findings.append(Finding((*path, "url"), said, at_key=True))
+            section = {key: held for key, held in section.items() if key != "url"}
+        yield name, Entry(entry.key, _like(entry.node, section))
 
 
 def _client_server(
@@ -120,11 +123,21 @@ def _client_server(
             kept.setdefault("disabled", Entry(entry.key, Node(entry.node.span, off, str(off))))
         elif key in _RENAMED:
             kept.setdefault(_RENAMED[key], entry)
-        elif key in ("type", "transport") and entry.node.text in LOCAL_KINDS:
-            continue
-        elif _is_ours(key, fields_of(StdioServer), (*path, key), findings):
+        elif key in ("type", "transport"):
+            if (kind := _kind(entry)) is not None and "command" not in section:
+                kept.setdefault("transport", kind)
+        elif _is_ours(key, fields_of(EveryServer), (*path, key), findings):
             kept[key] = entry
     return kept
+
+
+def _kind(entry: Entry) -> Entry | None:
+    """The transport a client's file names, in our words; None for pipes."""
+    said = entry.node.text
+    if said in LOCAL_KINDS:
+        return None
+    ours = REMOTE_KINDS.get(said, said)
+    return Entry(entry.key, Node(entry.node.span, ours, ours))
 
 
 def _is_ours(key: str, ours: Mapping[str, object], path: Path, findings: list[Finding]) -> bool:

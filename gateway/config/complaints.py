@@ -11,8 +11,8 @@ from functools import cache, cached_property
 from typing import Literal
 
 from gateway.config.document import Document, Node, Path, Span
-from gateway.config.model import Auth, Config, Limits, Names, StdioServer, Token, ToolRule
-from gateway.config.shape import fields_of, is_open, is_open_key
+from gateway.config.model import Auth, Config, Limits, Names, Token, ToolRule
+from gateway.config.shape import EveryServer, fields_of, is_open, is_open_key
 
 WIDEST = 100
 """Characters of a quoted line; longer ones are shown around the place."""
@@ -155,7 +155,7 @@ def _is_ours(word: str) -> bool:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    sections = (Config, StdioServer, ToolRule, Auth, Token, Limits, Names)
+    sections = (Config, EveryServer, ToolRule, Auth, Token, Limits, Names)
     return frozenset({"mcpServers", *(key for one in sections for key in fields_of(one))})
 
 

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from gateway.config.check import contradictions
 from gateway.config.complaints import Finding
 from gateway.config.document import Path
-from gateway.config.model import Config
+from gateway.config.model import HTTP, STDIO, Config, HttpServer, StdioServer
 from gateway.config.shape import SYNONYMS, choices, fields_of, home_of, nearest, spot
 from gateway.config.units import Substituted
 
@@ -66,24 +66,26 @@ def _early_contradictions(
 
 def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     """`comand` is one mistake: that `command` is missing as well need not be told, nor that a
-    list whose only item is wrong lacks an item."""
-    meant = {(one.path[:-1], f"`{one.meant}` is missing") for one in findings if one.meant}
+    list whose only item is wrong lacks an item, nor what a server that is none may have."""
+    meant = {(one.path[:-1], _missing(one.meant)) for one in findings if one.meant}
     around = {one.path[:length] for one in findings for length in range(len(one.path))}
+    nothing = {one.path for one in findings if one.problem == _missing("url")}
     for one in findings:
         echo = one.problem == _KINDS["too_short"] and one.path in around
+        echo = echo or (one.path[:-1] in nothing and one.problem.startswith(_NOT_FOR_IT))
         if not echo and (one.path, one.problem) not in meant:
             yield one
 
 
 def _finding(error: ErrorDetails, values: Mapping[str, object]) -> Finding:
-    path: Path = tuple(error["loc"])
+    path: Path = tuple(step for step in error["loc"] if step not in (STDIO, HTTP))
     if path[-1:] == (_KEY,):
         return Finding(path[:-1], error["msg"], at_key=True)
     match error["type"]:
         case "extra_forbidden":
             return _unknown_key(path)
         case "missing":
-            return Finding(path[:-1], f"`{path[-1]}` is missing", at_key=True)
+            return Finding(path[:-1], _missing(str(path[-1])), at_key=True)
         case "literal_error":
             words = choices(path)
             said = "expected one of " + ", ".join(f"`{word}`" for word in words)
@@ -94,8 +96,27 @@ def _finding(error: ErrorDetails, values: Mapping[str, object]) -> Finding:
             return Finding(path, _KINDS.get(kind, f"is not valid here ({kind})"))
 
 
+def _missing(key: str) -> str:
+    if key in ("command", "url"):
+        return "neither `command` (a program to start) nor `url` (a server elsewhere) is given"
+    return f"`{key}` is missing"
+
+
+_WHOSE = {
+    **dict.fromkeys(fields_of(StdioServer).keys() - fields_of(HttpServer).keys(), "command"),
+    **dict.fromkeys(fields_of(HttpServer).keys() - fields_of(StdioServer).keys(), "url"),
+}
+"""The keys that only one kind of server has, and by what that kind is known."""
+
+
+_NOT_FOR_IT = "not for this server"
+
+
 def _unknown_key(path: Path) -> Finding:
     key, around = str(path[-1]), spot(path[:-1])
+    if len(path) == 3 and path[0] == "servers" and key in _WHOSE:
+        said = f"{_NOT_FOR_IT}; only one with `{_WHOSE[key]}` has it"
+        return Finding(path, said, at_key=True)
     known = fields_of(around.section) if around and around.section else {}
     if SYNONYMS.get(key) not in known and (home := home_of(key)):
         return Finding(path, f"unknown key here; it belongs to {home}", at_key=True)

@@ -11,7 +11,7 @@ from gateway.config.complaints import Complaint, ConfigError, Finding, Quotes, v
 from gateway.config.document import Document, Flaw, Marks
 from gateway.config.interpolate import Substitution
 from gateway.config.judge import judge
-from gateway.config.model import Config
+from gateway.config.model import Config, HttpServer
 from gateway.config.reading import SecretFile, read_document
 from gateway.config.settle import Settling
 
@@ -28,7 +28,7 @@ class Loaded:
     marks: Marks = field(repr=False)
     warnings: tuple[Complaint, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values that must not be shown anywhere: all that `${...}` brought in, all of `env`."""
+    """Values that must not be shown anywhere: from `${...}`, and all of `env` and `headers`."""
     places: "Places | None" = field(default=None, repr=False)
 
 
@@ -89,7 +89,7 @@ def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Loaded:
     errors = [one for one in complaints if one.severity == "error"]
     if config is None or errors:
         raise ConfigError(errors)
-    secrets = frozenset(settling.substitution.used | set(_env_values(config)))
+    secrets = frozenset(settling.substitution.used | set(_secret_values(config)))
     return Loaded(config, file, marks, tuple(complaints), secrets, places)
 
 
@@ -144,9 +144,14 @@ def _shown(file: Path, cwd: Path) -> str:
     return str(file.relative_to(cwd) if file.is_relative_to(cwd) else file)
 
 
-def _env_values(config: Config) -> Iterator[str]:
+def _secret_values(config: Config) -> Iterator[str]:
+    """What a section holds that nobody should read."""
     for server in config.servers.values():
-        yield from (value for value in server.env.values() if value)
+        if isinstance(server, HttpServer):
+            for value in server.headers.values():
+                yield from (value, *value.split()[1:])  # of "Bearer abc", both
+        else:
+            yield from (value for value in server.env.values() if value)
 
 
 def _is_beneath(path: tuple[str | int, ...], failed: set[tuple[str | int, ...]]) -> bool:

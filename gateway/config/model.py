@@ -8,20 +8,33 @@ mark keeps them out of a repr and out of the lines that errors quote.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from gateway.config.texts import (
     AnchoredPath,
     EnvName,
+    HeaderName,
+    HeaderText,
     Host,
     ListenAddress,
     Origin,
     Prefix,
     Program,
+    ProxyUrl,
     ServerName,
     Sha256,
     SomeText,
     Text,
+    Url,
     later,
 )
 from gateway.config.units import (
@@ -73,7 +86,29 @@ class Section(BaseModel):
             yield name, value if shown else "***"
 
 
-class StdioServer(Section):
+class Server(Section):
+    """What can be said of every server."""
+
+    prefix: Prefix | None = None
+    """What its tools' names begin with. Default: the server's key; "" leaves names as they are."""
+    isolation: Literal["auto", "shared", "session", "principal"] = "auto"
+    """Who shares a process or session of it: auto = all clients that no server could ask anything,
+    shared = everybody, session = nobody, principal = who has the same token."""
+    protocol: Literal["auto", "legacy", "modern"] = "auto"
+    """Which era of MCP to speak with it. auto = find out and remember."""
+    required: Annotated[bool, FLAG] = False
+    """Whether the gateway counts as ready only when this server is."""
+    start_timeout_s: Annotated[float, seconds()] = 30.0
+    """How long its handshake may take, and each of its lists."""
+    concurrency: Annotated[int, whole(1, 100_000)] | None = None
+    """How many calls it gets at a time. Default: no bound."""
+    queue: Annotated[int, whole(0, 100_000)] = 64
+    """How many calls may wait for their turn; one more is refused."""
+    disabled: Annotated[bool, FLAG] = False
+    """Keep the entry, but do not start it."""
+
+
+class StdioServer(Server):
     """A server that the gateway starts and talks to over its standard input and output."""
 
     command: Program
@@ -88,25 +123,50 @@ class StdioServer(Section):
     """A file with NAME=VALUE lines, beneath `env`."""
     cwd: AnchoredPath | None = None
     """The folder to start it in. Default: the gateway's own."""
-    prefix: Prefix | None = None
-    """What its tools' names begin with. Default: the server's key; "" leaves names as they are."""
-    isolation: Literal["auto", "shared", "session", "principal"] = "auto"
-    """Who shares a process of it: auto = all clients that no server could ask anything,
-    shared = everybody, session = nobody, principal = who has the same token."""
-    protocol: Literal["auto", "legacy", "modern"] = "auto"
-    """Which era of MCP to speak with it. auto = find out and remember."""
-    required: Annotated[bool, FLAG] = False
-    """Whether the gateway counts as ready only when this server is."""
-    start_timeout_s: Annotated[float, seconds()] = 30.0
-    """How long it may take from its start to its list of tools."""
     stop_grace_s: Annotated[float, seconds(or_zero=True)] = 5.0
     """How long it may take to leave after its input closes, and again after TERM."""
-    concurrency: Annotated[int, whole(1, 100_000)] | None = None
-    """How many calls it gets at a time. Default: no bound."""
-    queue: Annotated[int, whole(0, 100_000)] = 64
-    """How many calls may wait for their turn; one more is refused."""
-    disabled: Annotated[bool, FLAG] = False
-    """Keep the entry, but do not start it."""
+
+
+class HttpServer(Server):
+    """A server that runs elsewhere and is reached over HTTP."""
+
+    url: Url = Field(repr=False)
+    """Where it is: https://HOST/PATH."""
+    transport: Literal["auto", "http", "sse"] = "auto"
+    """http = Streamable HTTP, sse = the older HTTP+SSE; auto = find out and remember."""
+    headers: Mapping[HeaderName, HeaderText] = Field(default_factory=dict, repr=False)
+    """What each request to it carries, such as `Authorization`."""
+    ca: AnchoredPath | None = None
+    """A file with the certificates to trust, in place of the system's."""
+    cert: AnchoredPath | None = None
+    """A file with the certificate to show, for servers that ask for one."""
+    key: AnchoredPath | None = None
+    """The key of `cert`, if it is not in the same file."""
+    proxy: ProxyUrl | None = Field(default=None, repr=False)
+    """The proxy on the way to it. None is taken from the environment."""
+    connect_timeout_s: Annotated[float, seconds()] = 10.0
+    """How long it may take to connect."""
+
+    @property
+    def stop_grace_s(self) -> float:
+        """How long it may take to hear that a session is over: not worth a setting."""
+        return 2.0
+
+
+def _kind_of(value: object) -> str:
+    """By the key that only one of them has; without either a person means a program."""
+    if isinstance(value, HttpServer) or (isinstance(value, Mapping) and "url" in value):
+        return HTTP
+    return STDIO
+
+
+STDIO, HTTP = "(stdio)", "(http)"
+"""How the model tells servers apart in what it says of errors."""
+
+AnyServer = Annotated[
+    Annotated[StdioServer, Tag(STDIO)] | Annotated[HttpServer, Tag(HTTP)],
+    Discriminator(_kind_of),
+]
 
 
 class ToolRule(Section):
@@ -248,12 +308,14 @@ class Config(Section):
     """Where clients connect: HOST:PORT, unix:PATH, or a list of them."""
     admin: _Admin = Address("127.0.0.1", 8766)
     """Where metrics, health and the operator's commands are served, or `off`."""
-    servers: Mapping[ServerName, StdioServer] = Field(default_factory=dict)
+    servers: Mapping[ServerName, AnyServer] = Field(default_factory=dict)
     """The MCP servers behind the gateway, by name."""
     tools: tuple[ToolRule, ...] = ()
     """Rules for tools, most important first."""
     default_decision: _DefaultDecision = "allow"
     """What happens to a tool for which no rule decides."""
+    legacy_sse: Annotated[bool, FLAG] = False
+    """Whether to serve `/sse` and `/messages` as well, for clients of 2024-11-05."""
     allowed_hosts: tuple[Host, ...] = ()
     """Further names under which clients reach the gateway (the `Host` header)."""
     allowed_origins: tuple[Origin, ...] = ()

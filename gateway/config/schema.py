@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.config.clients import REMOTE_KEYS
+from gateway.config.clients import LOCAL_KINDS, REMOTE_KINDS, URL_KEYS
 from gateway.config.document import Path
 from gateway.config.model import Config
 from gateway.config.shape import fields_of, may_be_empty
@@ -32,6 +32,7 @@ _AS_TEXT = ["string", "number", "boolean"]
 _PLACES: Mapping[str, Path] = {
     "Config": (),
     "StdioServer": ("servers", "NAME"),
+    "HttpServer": ("servers", "NAME"),
     "ToolRule": ("tools", 0),
     "Auth": ("auth",),
     "Token": ("auth", "tokens", 0),
@@ -135,22 +136,20 @@ def _open_auth(root: JsonSchema) -> None:
 
 def _open_servers(root: JsonSchema, sections: JsonSchema) -> None:
     """Texts may be bare numbers; clients' files may hold keys for the client."""
-    server = sections["StdioServer"]
-    server["properties"]["args"]["anyOf"][0]["items"] = {"type": _AS_TEXT}
-    (pattern,) = server["properties"]["env"]["anyOf"][0]["patternProperties"]
-    server["properties"]["env"]["anyOf"][0]["patternProperties"][pattern] = {"type": _AS_TEXT}
+    stdio, http = sections["StdioServer"], sections["HttpServer"]
+    stdio["properties"]["args"]["anyOf"][0]["items"] = {"type": _AS_TEXT}
+    for mapping in (stdio["properties"]["env"], http["properties"]["headers"]):
+        patterns = mapping["anyOf"][0]["patternProperties"]
+        mapping["anyOf"][0]["patternProperties"] = {one: {"type": _AS_TEXT} for one in patterns}
     servers = root["properties"]["servers"]
     (name,) = servers["anyOf"][0]["patternProperties"]
-    sections["ClientServer"] = {
-        **server,
-        "description": "A server as an MCP client's own file describes it.",
-        "properties": {
-            **server["properties"],
-            **{key: False for key in REMOTE_KEYS if key != "transport"},
-            "type": {"description": "stdio", "enum": ["stdio", "local", "command"]},
-        },
-        "additionalProperties": True,
+    either = {
+        "if": {"required": ["url"]},
+        "then": {"$ref": "#/$defs/HttpServer"},
+        "else": {"$ref": "#/$defs/StdioServer"},
     }
+    servers["anyOf"][0]["patternProperties"] = {name: either}
+    sections["ClientServer"] = _client_server(stdio, http)
     root["properties"]["mcpServers"] = {
         "anyOf": [
             {**servers["anyOf"][0], "patternProperties": {name: {"$ref": "#/$defs/ClientServer"}}},
@@ -162,6 +161,28 @@ def _open_servers(root: JsonSchema, sections: JsonSchema) -> None:
     root["if"] = {"required": ["mcpServers"]}
     root["else"] = {"propertyNames": {"pattern": f"^(x-.*|{'|'.join(_top_level())})$"}}
     root["additionalProperties"] = True
+
+
+def _client_server(stdio: JsonSchema, http: JsonSchema) -> JsonSchema:
+    kinds = [*LOCAL_KINDS, *REMOTE_KINDS]
+    how = {"description": "How it is reached.", "enum": [*kinds, "auto"]}
+    url = http["properties"]["url"]
+    return {
+        "type": "object",
+        "description": "A server as an MCP client's own file describes it.",
+        "properties": {
+            **http["properties"],
+            **stdio["properties"],
+            **dict.fromkeys(URL_KEYS, url),
+            "type": how,
+            "transport": how,
+        },
+        "anyOf": [
+            {"required": ["command"], "not": {"required": ["url"]}},
+            *({"required": [key], "not": {"required": ["command"]}} for key in URL_KEYS),
+        ],
+        "additionalProperties": True,
+    }
 
 
 def _top_level() -> Iterator[str]:

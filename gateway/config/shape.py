@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from gateway.config.document import Path
-from gateway.config.model import Config, Section, key_of
+from gateway.config.model import Config, HttpServer, Section, Server, StdioServer, key_of
 
 NEVER_EMPTY = frozenset({("listen",), ("auth",), ("auth", "tokens")})
 """Written without a value these are mistakes; an empty `tools:` is merely an empty list."""
@@ -22,15 +22,24 @@ SYNONYMS = {
     "arguments": "args",
     "cmd": "command",
     "directory": "cwd",
+    "endpoint": "url",
     "environment": "env",
     "envfile": "env_file",
     "exec": "command",
+    "httpurl": "url",
+    "serverurl": "url",
+    "uri": "url",
     "working_directory": "cwd",
 }
 """What other programs call our keys, where it is not spelt alike."""
 
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+_HEADER = re.compile(r"[A-Z][A-Za-z]{0,20}(-[A-Za-z]{1,20}){0,4}")
+
+
+class EveryServer(StdioServer, HttpServer):
+    """All keys that one server or another may have: a path alone does not tell which it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ def _held(annotation: Any) -> tuple[type[Section] | None, bool]:
     for inner in get_args(annotation):
         found, _ = _held(inner)
         if found is not None:
-            return found, many
+            return (EveryServer if issubclass(found, Server) else found), many
     return None, many
 
 
@@ -95,16 +104,18 @@ def is_open(path: Path) -> bool:
 
 
 def is_open_key(path: Path) -> bool:
-    """Whether an error may quote the last key of a path: in a section, a server, a variable.
+    """Whether an error may quote the last key of a path: in a section, a server, a variable,
+    a header.
 
-    Variables only where they look the part: `env: {hunter2}` has a password for a key.
+    Those only where they look the part: `env: {hunter2}` has a password for a key.
     """
     found = spot(path[:-1])
     if found is None or found.field is None:
         return found is not None
     if found.beneath or not _is_mapping(found.field.annotation):
         return False
-    return found.field.repr or _VARIABLE.fullmatch(str(path[-1])) is not None
+    usual = _HEADER if "headers" in path[:-1] else _VARIABLE
+    return found.field.repr or usual.fullmatch(str(path[-1])) is not None
 
 
 def _is_mapping(annotation: Any) -> bool:
@@ -137,7 +148,7 @@ def is_required(path: Path) -> bool:
 
 def takes_text(path: Path) -> bool:
     """Whether a bare number or true there is meant as text: `args: [--port, 8080]`."""
-    return len(path) == 4 and path[0] == "servers" and path[2] in ("args", "env")
+    return len(path) == 4 and path[0] == "servers" and path[2] in ("args", "env", "headers")
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.65) -> str | None:

@@ -6,6 +6,7 @@ Each pairs a check with its JSON Schema pattern, like `units.py` does for quanti
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
@@ -24,6 +25,9 @@ _SOME_TEXT = r"^[^\x00]*[^\x00\s][^\x00]*$"
 _ENV_NAME = r"^[^=\x00]+$"
 _HOST = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$"
 _ORIGIN = r"^[A-Za-z][A-Za-z0-9+.-]*://[^/\s*]+$"
+_URL = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#]+[^\s#]*$"
+_HEADER_NAME = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+_HEADER_TEXT = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
 _SHA256 = r"^[0-9A-Fa-f]{64}$"
 
 
@@ -36,6 +40,23 @@ def _matching(pattern: str, what: str, *, lower: bool = False) -> Written:
         return value.lower() if lower else str(value)
 
     return Written(read, {"type": "string", "pattern": pattern})
+
+
+def _address(what: str) -> Written:
+    """An http or https URL that has a host, and a port in range if any."""
+    written = _matching(_URL, what)
+
+    def read(value: object) -> str:
+        text = str(written.read(value))
+        try:
+            parts = urlsplit(text)
+            if not parts.hostname or parts.port == 0:
+                raise expected(what)
+        except ValueError:
+            raise expected(what) from None
+        return text
+
+    return Written(read, written.schema)
 
 
 def later(name: str, *words: str) -> BeforeValidator:
@@ -83,6 +104,10 @@ Host = Annotated[str, _matching(_HOST, "a host such as gateway.example or gatewa
 Origin = Annotated[
     str, _matching(_ORIGIN, "an origin such as https://app.example (scheme and host, no path)")
 ]
+Url = Annotated[str, _address("an address such as https://tracker.example/mcp")]
+ProxyUrl = Annotated[str, _address("the address of a proxy, such as http://proxy:3128")]
+HeaderName = Annotated[str, _matching(_HEADER_NAME, "the name of an HTTP header")]
+HeaderText = Annotated[str, _matching(_HEADER_TEXT, "text on one line, without control characters")]
 Sha256 = Annotated[
     str,
     _matching(

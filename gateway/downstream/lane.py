@@ -50,7 +50,7 @@ class Lane:
     last_error: str = ""
     """The last reason there was, kept while the server is well again."""
     restarts: Counter[str] = field(default_factory=Counter)
-    """By reason: `exit`, `signal`, `start`."""
+    """By reason: `exit`, `signal`, `start`, `session`."""
     next_start: float = 0.0
     since: float = 0.0
     kicked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,7 +70,7 @@ class Lane:
 
         Raises `ServerUnavailable`, saying why and when to come again.
         """
-        while self.connection is None:
+        while self.connection is None or not self.connection.is_alive:
             if not self._is_expected():
                 raise self.unavailable()
             await self._moved.wait()
@@ -94,4 +94,4 @@ class Lane:
     def _is_expected(self) -> bool:
         if self.phase is Phase.WAITING:
             return self.next_start - self.clock() <= WORTH_WAITING_S
-        return self.phase is Phase.STARTING
+        return self.phase is not Phase.FAILED and self.phase is not Phase.STOPPED

@@ -29,6 +29,8 @@ class Remembered(msgspec.Struct, frozen=True):
     format: int = FORMAT
     eras: tuple[str, ...] = ()
     offer: str | None = None
+    transport: str | None = None
+    """`http` or `sse`, for servers that are reached over HTTP."""
     version: str = ""
     """Of the server, as it introduced itself: another one calls for another probe."""
     tools: tuple[dict[str, Raw], ...] = ()

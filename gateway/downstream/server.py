@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gateway.calls.call import Call, Caller, Outcome
 from gateway.calls.notices import ListChanged, Notice
 from gateway.catalog.entries import Kind, Listing
-from gateway.config.model import StdioServer
+from gateway.config.model import AnyServer
 from gateway.downstream.apart import Apart
 from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
@@ -25,6 +25,7 @@ from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.supervise import contained, keep_running
+from gateway.downstream.transports.failures import NotTaken
 from gateway.eras.negotiate import CONFIGURED, needs_apart, try_both
 from gateway.eras.questions import STATE
 from gateway.protocol.errors import (
@@ -57,7 +58,7 @@ class Downstream:
     itself said had changed."""
 
     name: str
-    section: StdioServer
+    section: AnyServer
     opener: Opener
     key: str
     """Under which it is remembered on disk."""
@@ -83,6 +84,8 @@ class Downstream:
         self.eras = CONFIGURED[self.section.protocol]
         self._known = self.memory.recall(self.key)
         self.listing = self._known.listing(self.name) if self._known else Listing(self.name)
+        if self._known:
+            self.opener.dial.recall(self._known.transport)
         if not self.eras and self._known:
             self.eras = tuple(Era(name) for name in self._known.eras)
         self.main = self._new_lane(self._open_main, self._read_lists)
@@ -117,7 +120,11 @@ class Downstream:
             connection = lane.connection
             if connection is None:
                 connection = await self._wait_connection(call.caller.revision.era)
-            return await connection.outbound.call(call)
+            try:
+                return await connection.outbound.call(call)
+            except NotTaken:  # the conversation was over; the next one begins without delay
+                connection = await self._wait_connection(call.caller.revision.era)
+                return await connection.outbound.call(call)
         finally:
             self.in_flight -= 1
 
@@ -159,7 +166,7 @@ class Downstream:
         while self.in_flight or len(self.apart.parked):
             await asyncio.sleep(QUIET_S)
 
-    def runs_as(self, section: StdioServer) -> bool:
+    def runs_as(self, section: AnyServer) -> bool:
         """Whether this configuration would start the very same process."""
         kept = {"prefix", "required", "concurrency", "queue"}
         return self.section.model_dump(exclude=kept) == section.model_dump(exclude=kept)
@@ -319,6 +326,7 @@ class Downstream:
         self._known = Remembered(
             eras=tuple(era.value for era in self.eras),
             offer=connection.offer.name,
+            transport=connection.transport.way,
             version=greeting.version,
             tools=listing.tools,  # type: ignore[arg-type]  # shallow by construction
             prompts=listing.prompts,  # type: ignore[arg-type]

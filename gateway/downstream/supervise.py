@@ -12,19 +12,30 @@ from gateway.downstream.backoff import Exits, RestartPolicy
 from gateway.downstream.connection import Connection
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
+from gateway.downstream.transports.transport import Departure
 from gateway.protocol.errors import GatewayError
 
 log = structlog.get_logger()
 
+LASTING_S = 1.0
+"""A session that is lost sooner is a failure like others: opening the next at once would
+go on for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one run ended. `kind` is the metric's word: `exit`, `signal`, `start`, `crashed`."""
+    """How one run ended. `kind` is the metric's word: `exit`, `signal`, `start`, `session`,
+    `crashed`."""
 
     reason: str
     kind: str
     permanent: bool = False
     ready_for_s: float = 0.0
+
+    @property
+    def is_lapse(self) -> bool:
+        """Nothing is wrong: the server has forgotten our session, as servers do."""
+        return self.kind == "session" and self.ready_for_s >= LASTING_S
 
 
 async def keep_running(
@@ -35,6 +46,10 @@ async def keep_running(
     while True:
         lane.become(Phase.STARTING)
         ending = await _run_once(lane)
+        if ending.is_lapse:
+            lane.restarts[ending.kind] += 1
+            log.info("session.lost", server=lane.server)
+            continue
         now = lane.clock()
         exits = exits.after(now, policy, ending.ready_for_s, permanent=ending.permanent)
         retry = exits.retry(policy, chance())
@@ -105,7 +120,13 @@ async def _serve(lane: Lane, connection: Connection) -> Ending:
     await connection.transport.stop(lane.stop_grace_s)
     said = "".join(f"\n  {line}" for line in departure.stderr[-5:])
     reason = departure.reason + (f"; it last wrote:{said}" if said else "")
-    return Ending(reason, "signal" if departure.signal else "exit", ready_for_s=ready_for_s)
+    return Ending(reason, _kind(departure), ready_for_s=ready_for_s)
+
+
+def _kind(departure: Departure) -> str:
+    if departure.lapsed:
+        return "session"
+    return "signal" if departure.signal else "exit"
 
 
 def _without_name(message: str, server: str) -> str:

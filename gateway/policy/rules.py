@@ -14,7 +14,7 @@ from gateway.calls.call import Caller, Limit, Verdict
 from gateway.catalog import naming
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Entry, Kind
-from gateway.config.model import Decision, StdioServer, ToolRule, key_of
+from gateway.config.model import Decision, Server, ToolRule, key_of
 from gateway.policy import phrases
 from gateway.policy.spellings import spellings
 
@@ -72,7 +72,7 @@ class Rules:
         self,
         tools: Sequence[ToolRule],
         default_decision: Decision,
-        servers: Mapping[str, StdioServer],
+        servers: Mapping[str, Server],
         where: Callable[[tuple[str | int, ...]], str] = lambda path: DEFAULT,
     ) -> None:
         """`where` tells the FILE:LINE of a setting, given its path in the configuration."""
@@ -193,7 +193,7 @@ def _compiled(number: int, rule: ToolRule, where: Callable[[tuple[str | int, ...
 
 
 def _turns(
-    servers: Mapping[str, StdioServer], where: Callable[[tuple[str | int, ...]], str]
+    servers: Mapping[str, Server], where: Callable[[tuple[str | int, ...]], str]
 ) -> Iterator[tuple[str, Turns]]:
     for name, server in servers.items():
         if server.concurrency is not None:

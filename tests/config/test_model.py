@@ -28,7 +28,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (limits.sessions, limits.session_idle_s) == (10_000, 1800)
     assert (limits.request_s, limits.drain_s) == (30, 10)
     assert (server.start_timeout_s, server.stop_grace_s, server.queue) == (30, 5, 64)
-    assert (server.isolation, server.protocol, server.prefix) == ("shared", "auto", None)
+    assert (server.isolation, server.protocol, server.prefix) == ("auto", "auto", None)
 
 
 def test_everything_written_arrives() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from gateway.config.model import Config, StdioServer, ToolRule, key_of
+from gateway.config.model import Config, HttpServer, StdioServer, ToolRule, key_of
 from gateway.config.schema import schema
 
 
@@ -24,7 +24,7 @@ def test_every_key_of_the_model_is_in_the_schema() -> None:
     made = schema()
 
     assert {key_of(name) for name in Config.model_fields} <= made["properties"].keys()
-    for section in (StdioServer, ToolRule):
+    for section in (StdioServer, HttpServer, ToolRule):
         keys = {key_of(name) for name in section.model_fields}
         assert keys == made["$defs"][section.__name__]["properties"].keys()
 

@@ -170,7 +170,7 @@ class Streams:
     def _take(self, source: Source, event: Event | Oversized) -> None:
         if isinstance(event, Oversized):
             self._oversized(source, event)
-        elif event.name == "message":
+        elif event.name == "message" and event.data:  # a priming event has none
             self._hear(source, event.data)
 
     def _hear(self, source: Source, line: bytes) -> None:

@@ -31,7 +31,7 @@ class ServerReport(msgspec.Struct, frozen=True):
     """Calls it is working on."""
     last_error: str | None = None
     command: tuple[str, ...] = ()
-    """What it is started with, secrets masked."""
+    """What it is started with, secrets masked; or the origin where it is reached."""
     required: bool = False
 
 
