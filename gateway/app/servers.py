@@ -48,12 +48,13 @@ class Assembly:
     def server(self, name: str, section: AnyServer) -> Downstream:
         """One server, not yet started."""
         dial, key, policy = self._dial(name, section)
+        retire = partial(self.fleet.retire, grace_s=section.stop_grace_s)
         opener = Opener(
             dial,
             self.us,
             section.start_timeout_s,
             partial(self.fleet.heard, name),
-            self.fleet.retire,
+            retire,
         )
         parked = Parked(name, self.clock)
 
@@ -65,7 +66,7 @@ class Assembly:
             name,
             partial(_open_private, opener, parked),
             opened,
-            self.fleet.retire,
+            retire,
             self.tasks,
             self.clock,
             self.places,

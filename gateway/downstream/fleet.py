@@ -10,16 +10,16 @@ import structlog
 from msgspec.structs import asdict
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import Board, ListChanged, Notice, ResourceUpdated
+from gateway.calls.notices import LEVELS, Board, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
-from gateway.config.model import StdioServer
+from gateway.config.model import AnyServer
 from gateway.downstream.connection import Connection
 from gateway.downstream.server import Downstream
 from gateway.downstream.supervise import contained
-from gateway.downstream.transports.transport import Transport
+from gateway.downstream.transports.remote import Web
 from gateway.downstream.transports.transport import Transport
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Json
@@ -35,6 +35,9 @@ LEAVES_WITHIN_S = 600.0
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
 
+QUIETEST = "info"
+"""The least talkative a server is ever set to: clients that set no level hear what it says."""
+
 
 @dataclass(slots=True, eq=False)
 class Fleet:
@@ -43,16 +46,20 @@ class Fleet:
     shelf: Shelf
     board: Board
     tasks: TaskGroup
-    stop_grace_s: float
     clock: Callable[[], float]
     servers: dict[str, Downstream] = field(default_factory=dict)
+    web: Web = field(init=False)
+    """Which servers elsewhere are reached with."""
     _leaving: set[Downstream] = field(default_factory=set)
     _announced: frozenset[Kind] = frozenset()
     _restocked: asyncio.Event | None = None
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
-    _retiring: set[Transport] = field(default_factory=set)
+    _retiring: dict[Transport, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.web = Web(lambda work, name: self.tasks.create_task(contained(work, name)))
 
     def add(self, server: Downstream) -> None:
         self.servers[server.name] = server
@@ -69,17 +76,18 @@ class Fleet:
             for server in (*self.servers.values(), *self._leaving):
                 stopping.create_task(server.stop())
         async with asyncio.TaskGroup() as stopping:  # among them what was just starting
-            for transport in tuple(self._retiring):
-                stopping.create_task(transport.stop(self.stop_grace_s))
+            for transport, grace_s in tuple(self._retiring.items()):
+                stopping.create_task(transport.stop(grace_s))
+        await self.web.close()
 
-    def retire(self, transport: Transport) -> None:
+    def retire(self, transport: Transport, grace_s: float) -> None:
         """Stop a conversation nobody needs, beside everything else."""
-        self._retiring.add(transport)
-        self._beside(self._retired(transport), "")
+        self._retiring[transport] = grace_s
+        self._beside(self._retired(transport, grace_s), "")
 
-    async def _retired(self, transport: Transport) -> None:
-        await transport.stop(self.stop_grace_s)
-        self._retiring.discard(transport)
+    async def _retired(self, transport: Transport, grace_s: float) -> None:
+        await transport.stop(grace_s)
+        self._retiring.pop(transport, None)
 
     def _beside(self, work: Awaitable[None], server: str) -> None:
         self.tasks.create_task(contained(work, server))
@@ -87,7 +95,7 @@ class Fleet:
     # --- another configuration ---
 
     def apply(
-        self, wanted: Mapping[str, StdioServer], make: Callable[[str, StdioServer], Downstream]
+        self, wanted: Mapping[str, AnyServer], make: Callable[[str, AnyServer], Downstream]
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Run these servers from now on: names added, removed, and restarted.
 
@@ -213,8 +221,13 @@ class Fleet:
                     tasks.create_task(self._watch(self.servers[name], connection))
 
     def wish_level(self, level: str) -> None:
-        """A client wants log lines from this level on."""
-        self._level = level
+        """A client wants log lines from this level on. The most verbose wish there has been
+        holds: a wish for quiet is for the gateway to fulfil, since others hear the same server.
+        """
+        wished = min(level, self._level or QUIETEST, key=LEVELS.index)
+        if wished == self._level:
+            return
+        self._level = level = wished
         for server in self.servers.values():
             for connection in server.connections:
                 self._beside(self._set_level(connection, level), server.name)
