@@ -5,7 +5,7 @@ any task, timer or queue of our own.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, cast
 
 import structlog
@@ -14,13 +14,16 @@ from aiohttp import web
 from gateway.edge.accepting import Accepts
 from gateway.edge.body import ClientGone, body_at_hand, read_body
 from gateway.edge.connections import connection_of
-from gateway.edge.guard import METHODS, Guard
+from gateway.edge.guard import Guard
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, error_body
 from gateway.edge.sse import HeldStream, StreamingReply
 from gateway.eras.sides import Answer, Entrance, Headers, Posted
 
 log = structlog.get_logger()
+
+Verb = Callable[[web.BaseRequest, Headers, Mapping[str, str]], Awaitable[web.StreamResponse]]
+"""Serves one HTTP method of one path; the mapping holds headers for every answer."""
 
 PATHS = frozenset({"/mcp", "/mcp/"})
 CRASHED = Answer(500, error_body("Internal error", INTERNAL_ERROR))
@@ -50,11 +53,13 @@ class Endpoint:
         self._tasks = tasks
         self.body_bytes = body_bytes
         self._request_s = request_s
-        self._verbs = {
+        self.more_paths: Mapping[str, Mapping[str, Verb]] = {}
+        """What else is served here, by path and method."""
+        self._verbs: Mapping[str, Verb] = {
             "POST": self._post,
             "GET": self._get,
             "DELETE": self._delete,
-            "OPTIONS": self._options,
+            "OPTIONS": self.options,
         }
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -62,11 +67,11 @@ class Endpoint:
         more = self.guard.cors(headers)
         try:
             self.guard.admit(headers)
-            if request.raw_path not in PATHS:
-                _find(request)
-            verb = self._verbs.get(request.method)
+            verbs = self._verbs if request.raw_path in PATHS else self._found(request)
+            verb = verbs.get(request.method)
             if verb is None:
-                raise Refused(405, f"Use one of {METHODS}.", headers={"Allow": METHODS})
+                allowed = ", ".join(verbs)
+                raise Refused(405, f"Use one of {allowed}.", headers={"Allow": allowed})
             return await verb(request, headers, more)
         except Refused as refused:
             log.debug("request.refused", status=refused.status, reason=refused.message)
@@ -75,7 +80,7 @@ class Endpoint:
             raise
         except Exception:  # boundary 1 of 3: a bug must not reach the client, nor end the rest
             log.exception("request.crashed", method=request.method)
-            return _response(CRASHED, more)
+            return answered(CRASHED, more)
 
     async def _post(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
@@ -86,14 +91,14 @@ class Endpoint:
         body = body_at_hand(request, self.body_bytes)
         if body is None:
             body = await read_body(request, self.body_bytes, self._request_s)
-        reply = StreamingReply(request, accepts, more, self._pulse, self._spawn)
+        reply = StreamingReply(request, accepts, more, self._pulse, self.spawn)
         self._pulse.open.add(reply)
         try:
             posted = Posted(headers, body, principal, accepts.stream, accepts.json)
             answer = await self._entered(posted, reply)
             if reply.streaming or _must_stream(answer, accepts):
                 return await reply.finish(answer)
-            return _response(answer, more)
+            return answered(answer, more)
         finally:
             self._pulse.close(reply)
             reply.closed()
@@ -125,38 +130,69 @@ class Endpoint:
                     "This is an MCP endpoint: MCP clients send POST here, and GET with "
                     "`Accept: text/event-stream` to be told of changes.",
                 )
-            stream = HeldStream(request, more, self._pulse, self._spawn)
-            self._pulse.open.add(stream)
+            stream = self.hold(request, more)
             opened.append(stream)
             return stream
 
         try:
             answer = await self._entrance.get(headers, principal, open_stream)
             if isinstance(answer, Answer):
-                return _response(answer, more)
+                return answered(answer, more)
             await answer.wait_ended()
             return opened[0].response
         finally:
             connection_of(request).leaver = None
             for stream in opened:
                 self._entrance.left(headers, principal, stream)
-                stream.end()
-                self._pulse.close(stream)
+                self.let_go(stream)
 
     async def _delete(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
         principal = self.guard.principal(headers)
-        return _response(await self._entrance.delete(headers, principal), more)
+        return answered(await self._entrance.delete(headers, principal), more)
 
-    async def _options(
+    async def options(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
         # Before any token is asked for: browsers send none with a preflight.
         allowed = {**SERVER, **self.guard.preflight(headers), **more}
         return web.Response(status=204, headers=allowed)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    # --- what further paths are served with ---
+
+    async def received(
+        self, request: web.BaseRequest, headers: Headers
+    ) -> tuple[str | None, bytes]:
+        """Whose POST it is, and its body. Raises `Refused`."""
+        principal = self.guard.principal(headers)
+        self.guard.media_type(headers)
+        body = body_at_hand(request, self.body_bytes)
+        if body is None:
+            body = await read_body(request, self.body_bytes, self._request_s)
+        return principal, body
+
+    def hold(self, request: web.BaseRequest, more: Mapping[str, str]) -> HeldStream:
+        """Answer with a stream that stays open until `let_go`."""
+        stream = HeldStream(request, more, self._pulse, self.spawn)
+        self._pulse.open.add(stream)
+        return stream
+
+    def let_go(self, stream: HeldStream) -> None:
+        stream.end()
+        self._pulse.close(stream)
+
+    def _found(self, request: web.BaseRequest) -> Mapping[str, Verb]:
+        """The verbs of another path, or of this endpoint after all: with a query, or as a
+        whole URL."""
+        path = request.rel_url.raw_path
+        if path in PATHS:
+            return self._verbs
+        if path in self.more_paths:
+            return self.more_paths[path]
+        raise Refused(404, "There is nothing here. The MCP endpoint is at /mcp.")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.create_task(_contained(work))
 
 
@@ -168,17 +204,12 @@ async def _contained(work: Coroutine[Any, Any, None]) -> None:
         log.exception("stream.crashed")
 
 
-def _find(request: web.BaseRequest) -> None:
-    """Raise unless this is the endpoint after all, with a query or as a whole URL."""
-    if request.rel_url.raw_path not in PATHS:
-        raise Refused(404, "There is nothing here. The MCP endpoint is at /mcp.")
-
-
 def _must_stream(answer: Answer, accepts: Accepts) -> bool:
     return not accepts.json and answer.status == 200 and answer.body is not None
 
 
-def _response(answer: Answer, more: Mapping[str, str]) -> web.Response:
+def answered(answer: Answer, more: Mapping[str, str]) -> web.Response:
+    """An answer that is no stream, as HTTP."""
     if answer.body is None:
         return web.Response(status=answer.status, headers={**SERVER, **answer.headers, **more})
     headers = {**JSON, **answer.headers, **more} if answer.headers or more else JSON

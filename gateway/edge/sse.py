@@ -85,6 +85,12 @@ class EventStream:
         self._is_ending = True
         self._wake.set()
 
+    def expect(self) -> None:
+        """An answer that is a stream ends with the answer."""
+
+    def expect_no_more(self) -> None:
+        """The same."""
+
     async def wait_ended(self) -> None:
         """Return when everything is out, or the client has gone."""
         await self._over.wait()
@@ -317,10 +323,21 @@ class HeldStream(EventStream):
         self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
     ) -> None:
         super().__init__(request, head, pulse, spawn)
+        self._has_more_to_say = self._winds_up = False
         self.comment()
 
+    def expect(self) -> None:
+        self._has_more_to_say = True
+
+    def expect_no_more(self) -> None:
+        self._has_more_to_say = False
+        if self._winds_up:
+            self.end()
+
     def wind_up(self) -> None:
-        self.end()
+        self._winds_up = True
+        if not self._has_more_to_say:
+            self.end()
 
     def cut(self) -> None:
         self.abort("the gateway stops")

@@ -6,9 +6,10 @@ Source: `protocol` rules of 2025-11-25 and 2026-07-28, basic/transports.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.eras.legacy.inbound import Asked, LegacyInbound
+from gateway.eras.legacy.pair import Pair
 from gateway.eras.legacy.sessions import Session
 from gateway.eras.middle import failure_data
 from gateway.eras.modern.envelope import is_enveloped, is_modern
@@ -43,6 +44,11 @@ SESSION_GONE = "No such session: it ended or never was. Send initialize to open 
 class Entrance:
     legacy: LegacyInbound
     modern: ModernInbound
+    pair: Pair = field(init=False)
+    """For clients that know Streamable HTTP not at all."""
+
+    def __post_init__(self) -> None:
+        self.pair = Pair(self.legacy)
 
     async def post(self, posted: Posted, reply: Reply) -> Answer:
         body = posted.body

@@ -6,8 +6,8 @@ implement these Protocols.
 """
 
 from asyncio import Future
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -114,6 +114,11 @@ class Stream(Protocol):
     def end(self, last: bytes | None = None, id_: str | None = None) -> None:
         """Say `last`, if anything, and close."""
 
+    def expect(self) -> None:
+        """An answer is still to come on it: a gateway that stops lets it come."""
+
+    def expect_no_more(self) -> None: ...
+
     async def wait_ended(self) -> None:
         """Return when the client has gone or `end` was called and everything is out."""
 
@@ -132,6 +137,21 @@ class Entrance(Protocol):
         """A stream that `get` gave out has ended."""
 
     async def delete(self, headers: Headers, principal: str | None) -> Answer: ...
+
+
+class OldEntrance(Protocol):
+    """The pair of endpoints of 2024-11-05: listen on one, post to the other."""
+
+    def open(self, principal: str | None, open_stream: Callable[[str], Stream]) -> Stream:
+        """Begin a session. `open_stream` is told its id, and tells it to the client."""
+
+    def left(self, session_id: str, principal: str | None) -> None:
+        """The session's stream has ended."""
+
+    def post(
+        self, session_id: str, posted: Posted
+    ) -> tuple[Answer, Coroutine[Any, Any, None] | None]:
+        """What to answer at once, and the work to be done after, in a task of its own."""
 
 
 # --- towards servers -------------------------------------------------------------------------

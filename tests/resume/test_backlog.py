@@ -34,6 +34,10 @@ class Written:
             self.said.append((id_, last))
         self.has_ended = True
 
+    def expect(self) -> None: ...
+
+    def expect_no_more(self) -> None: ...
+
     async def wait_ended(self) -> None: ...
 
     @property

@@ -123,6 +123,8 @@ class Track:
         if self.is_over:
             stream.end()
             self.stream = None
+        elif after is not None:
+            stream.expect()
 
     def detach(self, stream: Stream) -> None:
         if self.stream is stream:
@@ -137,9 +139,10 @@ class Track:
         """Whether there has been such an event; 0 stands for the beginning."""
         return 0 <= number <= self._number
 
-    def name_of(self, number: int) -> str:
-        """The event's id on the wire: unique in the session, and telling the stream."""
-        return f"{self.id}-{number}"
+    def name_of(self, number: int) -> str | None:
+        """The event's id on the wire: unique in the session, and telling the stream. None
+        where there is nothing to resume."""
+        return f"{self.id}-{number}" if self.is_kept else None
 
     def forget(self) -> None:
         """Keep nothing of it any longer."""

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from gateway.calls.call import Caller, Completed, Emit, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
@@ -91,21 +89,29 @@ class LegacyInbound:
 
     def initialize(self, request: Request, posted: Posted) -> Answer:
         """Open a session. Waits for no server: whatever is not up yet announces itself."""
-        revision = negotiated(value(request.params, "protocolVersion"))
+        session = self.sessions.open(self._caller(request, posted))
+        return Answer(200, self._begin(session, request), {SESSION: session.id})
+
+    def begin(self, session: Session, request: Request, posted: Posted) -> bytes:
+        """The answer to `initialize` in a session that is open already."""
+        session.unsubscribe()
+        session.introduce(self._caller(request, posted))
+        return self._begin(session, request)
+
+    def _begin(self, session: Session, request: Request) -> bytes:
+        session.unsubscribe = self.middle.board.subscribe(session.hear)
+        self.middle.arrived(session.caller)
+        return _framed(request, as_bytes(self._welcome(session.caller.revision)))
+
+    def _caller(self, request: Request, posted: Posted) -> Caller:
         declared = declared_by(request.params.get("capabilities"))
-        caller = Caller(
-            revision,
+        return Caller(
+            negotiated(value(request.params, "protocolVersion")),
             posted.principal,
             self.middle.client(request.params.get("clientInfo")),
             capabilities=raw(forward(declared)) if declared is not None else None,
             declared=declared,
         )
-        session = self.sessions.open(caller)
-        session.caller = replace(caller, session=session.id)
-        session.unsubscribe = self.middle.board.subscribe(session.hear)
-        self.middle.arrived(session.caller)
-        body = _framed(request, as_bytes(self._welcome(revision)))
-        return Answer(200, body, {SESSION: session.id})
 
     def _welcome(self, revision: Revision) -> dict[str, Json]:
         changing = {"listChanged": True}
@@ -129,9 +135,14 @@ class LegacyInbound:
     async def message(
         self, session: Session, message: Message, posted: Posted, reply: Reply
     ) -> Answer:
+        if isinstance(message, Request):
+            return Answer(200, await self.request(Asked(session, message, posted, reply)))
+        self.told(session, message)
+        return Answer(202)
+
+    def told(self, session: Session, message: Notification | Result | Failure) -> None:
+        """What the client says without waiting for an answer."""
         match message:
-            case Request():
-                return Answer(200, await self.request(Asked(session, message, posted, reply)))
             case Notification(methods.CANCELLED, params):
                 id_ = value(params, "requestId")
                 if isinstance(id_, str | int):
@@ -140,7 +151,6 @@ class LegacyInbound:
                 self.middle.roots_changed(session.id)
             case Result() | Failure():
                 session.questions.answered(message)
-        return Answer(202)
 
     async def request(self, asked: Asked) -> bytes:
         """The JSON-RPC answer to one request; its HTTP status is 200 whatever it says,

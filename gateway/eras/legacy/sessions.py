@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gateway.calls.call import Caller
 from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind
@@ -33,6 +35,8 @@ class Session:
     caller: Caller
     last_seen: float
     streams: Streams
+    is_pair: bool = False
+    """Of the transport with two endpoints: not to be had over the other one."""
     level: str | None = None
     """Set by the client; None: whatever servers say."""
     watched: set[str] = field(default_factory=set)
@@ -45,7 +49,11 @@ class Session:
     """Notification to its params, for when a stream opens: lists by method, updates by URI."""
 
     def __post_init__(self) -> None:
-        caller = self.caller
+        self.introduce(self.caller)
+
+    def introduce(self, caller: Caller) -> None:
+        """This is who the client says it is."""
+        self.caller = replace(caller, session=self.id)
         self.questions = Questions(caller.revision, caller.declared)
 
     def hear(self, notice: Notice) -> None:
@@ -118,19 +126,21 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(self._held.values())
 
-    def open(self, caller: Caller) -> Session:
+    def open(self, caller: Caller, *, is_pair: bool = False) -> Session:
         """A new session; at the bound the longest idle one makes room."""
         if len(self._held) >= self.most:
             self._end(next((s for s in self if not s.is_busy), next(iter(self))))
         streams = Streams(self.backlog, caller.revision.polling)
-        session = Session(secrets.token_hex(16), caller, self.clock(), streams)
+        session = Session(secrets.token_hex(16), caller, self.clock(), streams, is_pair)
         self._held[session.id] = session
         return session
 
-    def find(self, id_: str, principal: str | None) -> Session | None:
+    def find(self, id_: str, principal: str | None, *, is_pair: bool = False) -> Session | None:
         """The session, if it lives and is this principal's: another's is as good as none."""
         session = self._held.get(id_)
         if session is None or session.caller.principal != principal:
+            return None
+        if session.is_pair != is_pair:
             return None
         session.last_seen = self.clock()
         self._held.move_to_end(id_)

@@ -75,8 +75,9 @@ class Streams:
         self.standalone.finish(None)
 
     def _prime(self, stream: Stream, track: Track, number: int) -> None:
-        if self.primes:
-            stream.prime(track.name_of(number), RETRY_MS)
+        name = track.name_of(number)
+        if self.primes and name is not None:
+            stream.prime(name, RETRY_MS)
 
     def _make_room(self) -> None:
         """Bounded in number and in bytes; what runs is never let go."""
