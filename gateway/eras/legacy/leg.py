@@ -181,11 +181,11 @@ class Leg:
         mine = self._attach(call)
         try:
             while self.end is None:
-                if self.asks:
-                    await asyncio.wait({self.opened.answer}, timeout=TOGETHER_S)
-                else:
+                if not self.asks:
                     await mine.wait()
                     mine.clear()
+                if self.asks and self._attached is mine:
+                    await asyncio.wait({self.opened.answer}, timeout=TOGETHER_S)
                 if self._attached is not mine:
                     raise Superseded("The same request came again and is answered there")
                 if self.asks and self.end is None:

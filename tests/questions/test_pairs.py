@@ -1,0 +1,57 @@
+"""A server asks in the middle of a call, and the client answers: every pair of eras."""
+
+import pytest
+
+from tests.kit.gateway import Gateway
+from tests.kit.waiting import run
+from tests.questions.talking import ERAS, Message, Talk, client_of, converse
+
+each_pair = pytest.mark.parametrize(
+    ("client", "server"), [(client, server) for client in ERAS for server in ERAS]
+)
+each_kind = pytest.mark.parametrize("kind", ["form", "url", "sampling", "roots"])
+
+
+def _talk(gateway: Gateway, client: str, name: str, arguments: Message) -> Talk:
+    async def conversation() -> Talk:
+        async with client_of(client, gateway.url) as it:
+            return await converse(it, name, arguments)
+
+    return run(conversation())
+
+
+@each_pair
+@each_kind
+def test_a_client_answers_what_the_server_asks_and_the_call_goes_on(
+    gateway: Gateway, client: str, server: str, kind: str
+) -> None:
+    talk = _talk(gateway, client, f"{server}__q_ask", {"words": "Who?", "kinds": [kind]})
+
+    assert len(talk.questions) == 1
+    (answers,) = talk.answers
+    told = answers[f"{kind}0"]
+    match kind:
+        case "form":
+            assert talk.questions[0]["params"]["message"] == "Who?"
+            assert told == {"action": "accept", "content": {"answer": "to Who?"}}
+        case "url":
+            assert talk.questions[0]["params"]["url"] == "https://visit.example/?x=1"
+            assert told["action"] == "accept"
+        case "sampling":
+            assert told["content"]["text"] == "a model's words"
+        case _:
+            assert told["roots"] == [{"uri": "file:///here"}]
+
+
+@each_pair
+def test_several_rounds_of_several_questions_go_through(
+    gateway: Gateway, client: str, server: str
+) -> None:
+    told = {"words": "all", "kinds": ["form", "sampling", "roots"], "rounds": 3, "stateful": True}
+    talk = _talk(gateway, client, f"{server}__q_ask", told)
+
+    assert len(talk.questions) == 9
+    assert [sorted(each) for each in talk.answers] == [
+        [f"form{n}", f"roots{n}", f"sampling{n}"] for n in range(3)
+    ]
+    assert len(set(talk.tokens)) == len(talk.tokens)
