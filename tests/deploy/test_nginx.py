@@ -1,4 +1,4 @@
-"""One gateway behind a real nginx, on the shipped site: nothing is held back, cut or let through."""
+"""One gateway behind a real nginx, on the shipped site: nothing is held back or cut short."""
 
 import asyncio
 from collections.abc import Iterator
