@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from gateway.calls.call import Call, Caller, InputRequired, Outcome
 from gateway.downstream.pool import Pool
 from gateway.downstream.seats import Whose, whose
+from gateway.downstream.transports.failures import NotTaken
 from gateway.eras.legacy.leg import Leg
 from gateway.eras.legacy.parked import Parked
 from gateway.eras.negotiate import needs_apart
@@ -47,6 +48,12 @@ class Apart:
         return whose(self.isolation, caller, era, profile)
 
     async def call(self, wanted: Whose, call: Call) -> Outcome:
+        try:
+            return await self._call(wanted, call)
+        except NotTaken:  # the conversation was over: the next seat has another
+            return await self._call(wanted, call)
+
+    async def _call(self, wanted: Whose, call: Call) -> Outcome:
         seat = await self.pool.take(wanted)
         try:
             outcome = await seat.connection.outbound.call(call)

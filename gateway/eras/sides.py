@@ -186,12 +186,18 @@ class Channel(Protocol):
     server: str
     """Its key in the configuration."""
 
+    @property
+    def about(self) -> RequestId | None:
+        """The request on whose stream the message came that is being handled; None where
+        the stream belongs to none, as a pipe does."""
+
     async def open(self, method: str, params: Fields, call: Call | None = None) -> OpenRequest:
         """Send a request; for a call, ask for progress under a token of ours. Waits only
         while the server does not read its input; the caller bounds that."""
 
     def calls(self) -> Sequence[Call]:
-        """The calls this server is working on."""
+        """The calls this server is working on; while a message is handled that came on the
+        stream of a request, that one alone, if it is a call."""
 
     def tell(self, method: str, params: Fields) -> None:
         """Send a notification, or drop it if the server does not read."""

@@ -258,8 +258,7 @@ class Far:
     async def _hold(self, told: Told) -> web.StreamResponse:
         self.streams.append(told)
         try:
-            while True:
-                await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             self.streams.remove(told)
 
@@ -294,9 +293,7 @@ async def listening(
 
 
 @asynccontextmanager
-async def served(
-    far: Far, port: int = 0, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[Far]:
+async def served(far: Far, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[Far]:
     async with listening(far.app(), port, tls) as port_taken:
         far.url = f"{'https' if tls else 'http'}://127.0.0.1:{port_taken}/mcp"
         yield far

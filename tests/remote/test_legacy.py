@@ -7,9 +7,10 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.kit.http import Legacy
 from tests.kit.waiting import eventually_async, run
-from tests.remote.far import EVENTS, Asked, Far, Told, refusal, served, text_of
-from tests.servers.gate import failure, gate
+from tests.remote.far import EVENTS, Asked, Far, Message, Told, refusal, served, text_of
+from tests.servers.gate import Gate, failure, gate
 
 
 def far_legacy(**more: Any) -> Far:
@@ -40,9 +41,10 @@ def test_a_server_without_sessions_or_streams_is_asked_for_one_once(tmp_path: Pa
     """B70: 405 means that there is none, not that it should be tried again."""
 
     async def converse() -> None:
-        async with served(far_legacy(sessions=False, has_stream=False)) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(sessions=False, has_stream=False)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 for _ in range(3):
@@ -62,9 +64,10 @@ def test_a_server_that_forgot_the_session_gets_one_new_handshake_for_all(tmp_pat
         return asked.text("counted")
 
     async def converse() -> None:
-        async with served(far_legacy(tools={"count": count})) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(tools={"count": count})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 await client.call("far__count", {"n": "first"})
@@ -86,16 +89,17 @@ def test_a_server_that_forgot_the_session_gets_one_new_handshake_for_all(tmp_pat
 
 
 def test_older_servers_say_400_of_a_lost_session(tmp_path: Path) -> None:
-    async def forgetful(request: web.Request, message: dict) -> web.Response | None:
+    async def forgetful(request: web.Request, message: Message) -> web.Response | None:
         if request.headers.get("Mcp-Session-Id") == "s1" and message["method"] == "tools/call":
             text = "Bad Request: No valid session ID provided"
             return refusal({"id": None}, -32000, text, 400)
         return None
 
     async def converse() -> None:
-        async with served(far_legacy(before=forgetful)) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(before=forgetful)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 assert (await client.call("far__echo", {"text": "hi"})).text == "hi"
@@ -108,9 +112,7 @@ def test_a_session_lost_while_nobody_calls_is_opened_anew(tmp_path: Path) -> Non
     """The stream that is held open tells, and changes are not missed."""
 
     async def converse() -> None:
-        async with served(far_legacy()) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with served(far_legacy()) as far, gate(tmp_path, {"far": {"url": far.url}}) as it:
             await it.ready()
             await eventually_async(lambda: far.streams)
             far.known.clear()
@@ -172,9 +174,10 @@ def test_a_stream_that_names_no_event_cannot_be_taken_up(tmp_path: Path) -> None
         return told.http
 
     async def converse() -> None:
-        async with served(far_legacy(tools={"breaks": breaks}, has_stream=False)) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(tools={"breaks": breaks}, has_stream=False)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 lost = await client.call("far__breaks")
@@ -195,9 +198,10 @@ def test_a_call_that_is_given_up_is_cancelled_by_a_message(tmp_path: Path) -> No
 
     async def converse() -> None:
         rules = [{"match": "*", "timeout": "200ms"}]
-        async with served(far_legacy(tools={"endless": endless})) as far, gate(
-            tmp_path, {"far": {"url": far.url}}, tools=rules
-        ) as it:
+        async with (
+            served(far_legacy(tools={"endless": endless})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}, tools=rules) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 late = await client.call("far__endless")
@@ -210,30 +214,36 @@ def test_a_call_that_is_given_up_is_cancelled_by_a_message(tmp_path: Path) -> No
     run(converse())
 
 
-def test_a_question_reaches_the_client_whose_call_caused_it(tmp_path: Path) -> None:
-    """The stream tells whose it is, also where one connection serves several calls."""
-    answers: dict[Any, asyncio.Future[Any]] = {}
-    both = asyncio.Barrier(2)
+class Asking:
+    """A tool that asks for a name once two of it run, and answers with it."""
 
-    async def asks(asked: Asked) -> web.StreamResponse:
+    def __init__(self) -> None:
+        self.both = asyncio.Barrier(2)
+        self.answers: dict[Any, asyncio.Future[Any]] = {}
+
+    async def __call__(self, asked: Asked) -> web.StreamResponse:
         me = asked.arguments["me"]
+        self.answers[me] = asyncio.get_running_loop().create_future()
         told = await asked.stream()
-        await both.wait()
-        answers[me] = asyncio.get_running_loop().create_future()
+        await self.both.wait()
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         params = {"message": f"Who is {me}?", "requestedSchema": schema}
         question = {"jsonrpc": "2.0", "id": me, "method": "elicitation/create"}
         await told.event({**question, "params": params})
-        answer = await answers[me]
+        answer = await self.answers[me]
         return await asked.answered(told, answer["content"]["name"])
 
-    async def hears(_: web.Request, message: dict) -> web.Response | None:
-        if "result" in message:
-            answers[message["id"]].set_result(message["result"])
-            return web.Response(status=202)
-        return None
+    async def hear(self, _: web.Request, message: Message) -> web.Response | None:
+        if "result" not in message:
+            return None
+        self.answers[message["id"]].set_result(message["result"])
+        return web.Response(status=202)
 
-    async def one(it: Any, me: str) -> None:
+
+def test_questions_of_two_clients_reach_each_its_own(tmp_path: Path) -> None:
+    asking = Asking()
+
+    async def one(it: Gate, me: str) -> None:
         async with it.modern() as client:
             client.envelope.capabilities = {"elicitation": {}}
             asked = (await client.call("far__asks", {"me": me})).result
@@ -247,12 +257,40 @@ def test_a_question_reaches_the_client_whose_call_caused_it(tmp_path: Path) -> N
             assert done.text == f"{me}!"
 
     async def converse() -> None:
-        far = far_legacy(tools={"asks": asks}, before=hears)
+        far = far_legacy(tools={"asks": asking}, before=asking.hear)
         async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
             await it.ready()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(one(it, "ann"))
                 tasks.create_task(one(it, "bob"))
+
+    run(converse())
+
+
+def test_two_calls_of_one_session_are_each_asked_on_their_own_stream(tmp_path: Path) -> None:
+    """The stream a question came on tells whose it is, so the newest call need not do."""
+    asking = Asking()
+
+    async def one(client: Legacy, me: str) -> None:
+        message = client.message("tools/call", {"name": "far__asks", "arguments": {"me": me}})
+        async with client.opened(message) as stream:
+            question = await stream.message()
+            assert question["params"]["message"] == f"Who is {me}?"
+            await client.respond(
+                question["id"], {"action": "accept", "content": {"name": f"{me}!"}}
+            )
+            answer = await stream.message()
+            assert answer["result"]["content"][0]["text"] == f"{me}!"
+
+    async def converse() -> None:
+        far = far_legacy(tools={"asks": asking}, before=asking.hear)
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            async with Legacy.to(it.url) as client:
+                await client.initialize("2025-06-18", {"elicitation": {}})
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(one(client, "ann"))
+                    tasks.create_task(one(client, "bob"))
 
     run(converse())
 
@@ -285,7 +323,7 @@ def test_answers_come_in_every_form_that_servers_use(tmp_path: Path) -> None:
         await asyncio.sleep(60)
         return http
 
-    async def accepted(_: web.Request, message: dict) -> web.Response | None:
+    async def accepted(_: web.Request, message: Message) -> web.Response | None:
         if message.get("method") == "notifications/initialized":
             return web.json_response({"fine": True}, status=202)
         return None
@@ -294,9 +332,10 @@ def test_answers_come_in_every_form_that_servers_use(tmp_path: Path) -> None:
 
     async def converse() -> None:
         tools = {form.__name__: form for form in forms}
-        async with served(far_legacy(tools=tools, before=accepted)) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(tools=tools, before=accepted)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 for form in forms:
@@ -332,9 +371,10 @@ def test_what_is_no_answer_fails_the_call_at_once(tmp_path: Path) -> None:
 
     async def converse() -> None:
         tools = {form.__name__: form for form in wrong}
-        async with served(far_legacy(tools=tools)) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(far_legacy(tools=tools)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 for form, (kind, words) in wrong.items():

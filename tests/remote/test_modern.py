@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.kit.http import Modern
 from tests.kit.waiting import eventually_async, run
-from tests.remote.far import Asked, Far, refusal, served
+from tests.remote.far import Asked, Far, Message, refusal, served
 from tests.servers.gate import failure, gate
 
 REGION = {
@@ -24,9 +24,12 @@ def test_each_request_carries_what_routing_needs_and_nothing_of_the_client(tmp_p
 
     async def converse() -> None:
         secret = {"Authorization": "Bearer far-secret"}
-        async with served(Far()) as far, gate(
-            tmp_path, {"far": {"url": far.url, "headers": secret, "protocol": "modern"}}
-        ) as it:
+        async with (
+            served(Far()) as far,
+            gate(
+                tmp_path, {"far": {"url": far.url, "headers": secret, "protocol": "modern"}}
+            ) as it,
+        ):
             await it.ready()
             told = {"Authorization": "Bearer canary", "Cookie": "canary=1", "Mcp-Param-X": "y"}
             async with Modern.to(it.url, told) as client:
@@ -53,7 +56,7 @@ def test_arguments_are_repeated_in_headers_and_the_list_read_again_if_they_are_m
     """The server changes its tool without a word: one refusal, one list, one more try."""
     far = Far(extras={"echo": REGION})
 
-    async def wants_tenant(request: web.Request, message: dict) -> web.Response | None:
+    async def wants_tenant(request: web.Request, message: Message) -> web.Response | None:
         missing = message["method"] == "tools/call" and "Mcp-Param-Tenant" not in request.headers
         return refusal(message, -32020, "Mcp-Param-Tenant is missing", 400) if missing else None
 
@@ -87,9 +90,10 @@ def test_a_tool_with_headers_that_no_client_may_send_is_left_out_and_said(tmp_pa
 
     async def converse() -> None:
         tools = {"echo": Far().tools["echo"], "bad": Far().tools["echo"]}
-        async with served(Far(tools=tools, extras={"bad": bad})) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(Far(tools=tools, extras={"bad": bad})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 listed = (await client.request("tools/list")).result["tools"]
@@ -113,9 +117,10 @@ def test_a_call_that_is_given_up_closes_its_stream_and_no_message_says_so(tmp_pa
             raise
 
     async def converse() -> None:
-        async with served(Far(tools={"endless": endless})) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(Far(tools={"endless": endless})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as client:
                 meta = {"_meta": {"progressToken": "mine"}}
@@ -147,9 +152,10 @@ def test_what_comes_on_a_stream_belongs_to_its_call_alone(tmp_path: Path) -> Non
         assert [notice["params"]["data"] for notice in answer.notices] == [me] * 5
 
     async def converse() -> None:
-        async with served(Far(tools={"chatty": chatty})) as far, gate(
-            tmp_path, {"far": {"url": far.url}}
-        ) as it:
+        async with (
+            served(Far(tools={"chatty": chatty})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
             await it.ready()
             async with it.modern() as ann, it.modern() as bob, asyncio.TaskGroup() as tasks:
                 tasks.create_task(one(ann, "ann"))

@@ -1,8 +1,8 @@
 """The calls running on one private connection: to which of them belongs what the server asks?
 
-On a pipe a legacy server does not say. All calls of one session are one client's, so the
-newest is as good as any. Where several clients share (`isolation: principal`), a question
-goes to the only call there is, or to nobody.
+Over HTTP the stream tells. On a pipe a legacy server does not say. All calls of one
+session are one client's, so the newest is as good as any. Where several clients share
+(`isolation: principal`), a question goes to the only call there is, or to nobody.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from gateway.calls.call import Call
 from gateway.eras.legacy.leg import Leg
-from gateway.protocol.jsonrpc import Json, Request
+from gateway.protocol.jsonrpc import Json, Request, RequestId
 
 MOST_UNOWNED = 8
 """Questions before any call: servers ask for roots as soon as they are up."""
@@ -43,8 +43,9 @@ class Legs:
         """Hold nothing of what has ended."""
         self._open = self._running()
 
-    def asked(self, request: Request) -> None:
-        running = self._running()
+    def asked(self, request: Request, about: RequestId | None = None) -> None:
+        """`about`: the request on whose stream it came, where there is such a thing."""
+        running = self._running(about)
         if self._is_one_clients:
             running = [leg for leg in running if leg.is_attached] or running
         if running and (len(running) == 1 or self._is_one_clients):
@@ -60,9 +61,9 @@ class Legs:
         for leg in self._open:
             leg.withdrawn(id_)
 
-    def hearers(self) -> Sequence[Call]:
+    def hearers(self, about: RequestId | None = None) -> Sequence[Call]:
         """The call that a log line is for, if that can be told."""
-        running = self._running()
+        running = self._running(about)
         heard = [leg.opened.call for leg in running if leg.is_attached and leg.opened.call]
         if self._is_one_clients:
             return heard[-1:]
@@ -78,8 +79,9 @@ class Legs:
         somebody who may be somebody else it may not: it can be about that call."""
         return len(self._unowned) < MOST_UNOWNED and (self._is_one_clients or not self._served)
 
-    def _running(self) -> list[Leg]:
-        return [leg for leg in self._open if leg.end is None]
+    def _running(self, about: RequestId | None = None) -> list[Leg]:
+        running = [leg for leg in self._open if leg.end is None]
+        return running if about is None else [leg for leg in running if leg.opened.id == about]
 
     def _refuse(self, request: Request) -> None:
         self.refuse(request, -32601, "It cannot be told which client this question is for")

@@ -127,7 +127,7 @@ class LegacyOutbound:
             code = -32602 if request.method == "elicitation/create" else -32601
             self.channel.refuse(request, code, f"This client cannot be asked {request.method}")
         else:
-            self._legs.asked(request)
+            self._legs.asked(request, self.channel.about)
 
     def roots_changed(self) -> None:
         """The client's roots are others now; only legacy revisions tell so."""
@@ -136,7 +136,9 @@ class LegacyOutbound:
     def told(self, notification: Notification) -> Notice | None:
         method, params = notification.method, notification.params
         if method == methods.MESSAGE:
-            hearers = self._legs.hearers() if self.parked else self.channel.calls()
+            hearers = (
+                self._legs.hearers(self.channel.about) if self.parked else self.channel.calls()
+            )
             deliver(self.channel, params, hearers)
         elif method == methods.CANCELLED:
             self._legs.withdrawn(value(params, "requestId"))
