@@ -119,7 +119,8 @@ class Pool:
 
     async def stop(self) -> None:
         """Give every process up; `retire` sees to their end."""
-        self.places.yielding.remove(self._yield_one)
+        if self._yield_one in self.places.yielding:
+            self.places.yielding.remove(self._yield_one)
         await self.spare.stop()
         for seat in tuple(self._seats):
             self._remove(seat)
@@ -157,7 +158,7 @@ class Pool:
             raise ServerUnavailable(
                 f"The server {self.server} could not be started for this client: {error.message}",
                 server=self.server,
-                retryable=True,
+                retryable=not (isinstance(error, CannotStart) and error.permanent),
             ) from None
         except BaseException:
             self.places.give()

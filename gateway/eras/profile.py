@@ -81,7 +81,7 @@ def _profile(capabilities: Raw) -> Profile | None:
 def declared_by(capabilities: Json) -> Raw | None:
     """What a legacy client declared at `initialize`, for its caller; None if nothing."""
     found = shallow(capabilities)
-    kept = {name: found[name] for name in ASKABLE if found and name in found}
+    kept = {n: found[n] for n in ASKABLE if found and shallow(found.get(n)) is not None}
     return raw(kept) if kept else None
 
 

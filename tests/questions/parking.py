@@ -42,6 +42,7 @@ class Memo:
     """Implements `eras.sides.Channel`: what the server was told."""
 
     server: str = "it"
+    about: int | None = None
     answered: dict[Any, Any] = field(default_factory=dict)
     refused: dict[Any, tuple[int, str]] = field(default_factory=dict)
 
