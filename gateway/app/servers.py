@@ -89,11 +89,11 @@ class Assembly:
     def _dial(self, name: str, section: AnyServer) -> tuple[Dial, list[str], RestartPolicy]:
         """How to reach it, what it is remembered under, and when to try again."""
         if isinstance(section, HttpServer):
-            key = ["http", section.url, section.transport, *sorted(section.headers)]
+            key = [name, "http", section.url, section.transport, *sorted(section.headers)]
             dial = HttpDial(name, section, self.fleet.web, self.line_bytes)
             return dial, key, PATIENT
         launch = Launch.of(name, section, self.environ, self.line_bytes)
-        key = [*launch.argv, str(launch.cwd), *sorted(section.env)]
+        key = [name, *launch.argv, str(launch.cwd), *sorted(section.env)]
         return StdioDial(launch, self.warden), key, RestartPolicy()
 
 

@@ -17,6 +17,7 @@ import structlog
 from msgspec import Raw
 
 from gateway.catalog.entries import Listing
+from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
 
@@ -24,10 +25,10 @@ FORMAT = 1
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """`eras` by name, preferred first; `offer` is the revision a picky server took."""
+    """`eras`, preferred first; `offer` is the revision a picky server took."""
 
     format: int = FORMAT
-    eras: tuple[str, ...] = ()
+    eras: tuple[Era, ...] = ()
     offer: str | None = None
     transport: str | None = None
     """`http` or `sse`, for servers that are reached over HTTP."""
@@ -63,6 +64,8 @@ class Memory:
 
     folder: Path | None
     _warned: bool = field(default=False)
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One at a time: what is told last is what stays."""
 
     def recall(self, key: str) -> Remembered | None:
         """Read at start, before anything is served; None for missing or unreadable."""
@@ -70,16 +73,17 @@ class Memory:
             return None
         try:
             found = msgspec.json.decode(self._path(key).read_bytes(), type=Remembered)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # and if nothing can be written there, that is said once
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.warning("memory.unreadable", file=str(self._path(key)), why=str(error))
             return None
         return found if found.format == FORMAT else None
 
     async def remember(self, key: str, what: Remembered) -> None:
         if self.folder is not None:
-            await asyncio.to_thread(self._write, key, msgspec.json.encode(what))
+            async with self._writing:
+                await asyncio.to_thread(self._write, key, msgspec.json.encode(what))
 
     def _write(self, key: str, content: bytes) -> None:
         path = self._path(key)

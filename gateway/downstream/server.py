@@ -46,6 +46,9 @@ MEMBERS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": 
 QUIET_S = 0.1
 """Changes of a list come in bursts; they are read once, this long after the first."""
 
+ALONE = (Era.MODERN, Era.LEGACY)
+"""Which era is tried first in an even round, and in an odd one."""
+
 LISTED_TOGETHER = {kind: frozenset({kind}) for kind in Kind} | {
     Kind.RESOURCE: frozenset({Kind.RESOURCE, Kind.TEMPLATE})
 }
@@ -77,7 +80,10 @@ class Downstream:
     second: Lane | None = None
     _known: Remembered | None = None
     _supervisors: dict[Lane, "asyncio.Task[None]"] = field(default_factory=dict)
-    _failure: Exception | None = None
+    _failures: dict[Era, Exception] = field(default_factory=dict)
+    """Of the last round of finding out."""
+    _in_vain: int = 0
+    """Rounds of finding out that found nothing."""
     _changed: set[Kind] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -87,7 +93,7 @@ class Downstream:
         if self._known:
             self.opener.dial.recall(self._known.transport)
         if not self.eras and self._known:
-            self.eras = tuple(Era(name) for name in self._known.eras)
+            self.eras = self._known.eras
         self.main = self._new_lane(self._open_main, self._read_lists)
 
     @property
@@ -221,23 +227,39 @@ class Downstream:
                 if self.section.protocol == "auto":
                     self.eras = ()  # what was remembered may no longer hold: find out again
                 raise
-        found = await try_both(
-            self._attempt, self.clock, lambda got: self.opener.retire(got.transport)
-        )
+        found = await self._find_out()
         if not found:
-            raise self._failure or GatewayError("did not start")
+            raise self._failures.get(Era.LEGACY) or self._failures[Era.MODERN]
         self.eras = tuple(found)
         self._drop_second()  # if it is for an era that is gone; else it starts when needed again
         for era in self.eras[1:]:
             self.opener.retire(found[era].transport)  # started again when somebody needs it
         return found[self.eras[0]]
 
+    async def _find_out(self) -> dict[Era, Connection]:
+        """Which eras it serves. After a round in vain one comes first, by turns: perhaps two of
+        it cannot live side by side, and nothing should crash twice as often for being asked."""
+        self._failures.clear()
+        found: dict[Era, Connection] = {}
+        alone = ALONE[self._in_vain % 2] if self._in_vain else None
+        first = await self._attempt(alone) if alone else None
+
+        async def attempt(era: Era) -> Connection | None:
+            return first if era is alone else await self._attempt(era)
+
+        if alone is None or first is not None:
+            found = await try_both(
+                attempt, self.clock, lambda got: self.opener.retire(got.transport)
+            )
+        self._in_vain = 0 if found else self._in_vain + 1
+        return found
+
     async def _attempt(self, era: Era) -> Connection | None:
         try:
             return await self.opener.open(era)
         except (CannotStart, GatewayError) as error:
             log.debug("era.refused", server=self.name, era=era.value, why=error.message)
-            self._failure = error
+            self._failures[era] = error
             return None
 
     async def _open_second(self, era: Era) -> Connection:
@@ -324,7 +346,7 @@ class Downstream:
     async def _remember(self, connection: Connection) -> None:
         listing, greeting = self.listing, connection.greeting
         self._known = Remembered(
-            eras=tuple(era.value for era in self.eras),
+            eras=self.eras,
             offer=connection.offer.name,
             transport=connection.transport.way,
             version=greeting.version,

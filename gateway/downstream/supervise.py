@@ -104,7 +104,21 @@ async def _serve(lane: Lane, connection: Connection) -> Ending:
     """From the handshake to the end. One process of a server at a time: the old one and
     what it started are gone before the next begins."""
     await lane.ready(connection)
-    lane.become(Phase.READY, connection)
+    ready_for_s = 0.0
+    if connection.is_alive:
+        lane.become(Phase.READY, connection)
+        _tell_started(lane, connection)
+        await connection.transport.wait_closed()
+        ready_for_s = lane.clock() - lane.since
+    departure = await connection.transport.wait_closed()
+    lane.become(Phase.WAITING, reason=departure.reason)  # no new call goes there
+    await connection.transport.stop(lane.stop_grace_s)
+    said = "".join(f"\n  {line}" for line in departure.stderr[-5:])
+    reason = departure.reason + (f"; it last wrote:{said}" if said else "")
+    return Ending(reason, _kind(departure), ready_for_s=ready_for_s)
+
+
+def _tell_started(lane: Lane, connection: Connection) -> None:
     greeting = connection.greeting
     log.info(
         "server.started",
@@ -114,13 +128,6 @@ async def _serve(lane: Lane, connection: Connection) -> Ending:
         name=greeting.name,
         version=greeting.version,
     )
-    departure = await connection.transport.wait_closed()
-    ready_for_s = lane.clock() - lane.since
-    lane.become(Phase.WAITING, reason=departure.reason)  # no new call goes there
-    await connection.transport.stop(lane.stop_grace_s)
-    said = "".join(f"\n  {line}" for line in departure.stderr[-5:])
-    reason = departure.reason + (f"; it last wrote:{said}" if said else "")
-    return Ending(reason, _kind(departure), ready_for_s=ready_for_s)
 
 
 def _kind(departure: Departure) -> str:

@@ -111,6 +111,4 @@ async def _verdict(
                 modern.cancel()
         await asyncio.wait({modern})
         got[Era.MODERN] = None if modern.cancelled() else modern.result()
-    if not any(got.values()):  # perhaps two of it cannot live side by side
-        got[Era.LEGACY] = await attempt(Era.LEGACY)
     return {era: found for era in PREFERRED if (found := got[era]) is not None}

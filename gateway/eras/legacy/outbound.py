@@ -8,6 +8,8 @@ belongs to one client; a question then interrupts the call that caused it (`park
 import asyncio
 from dataclasses import dataclass, field
 
+import structlog
+
 from gateway.calls.call import Call, Completed, Outcome
 from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.entries import Kind, Listing
@@ -23,6 +25,8 @@ from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
+
+log = structlog.get_logger()
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
 
@@ -105,11 +109,21 @@ class LegacyOutbound:
         if value(offered, "subscribe") is not True:
             return
         async with self._watching:
-            before, self._watched = self._watched, uris
-            for uri in uris - before:
-                await self._ask(methods.SUBSCRIBE, {"uri": uri})
-            for uri in before - uris:
-                await self._ask(methods.UNSUBSCRIBE, {"uri": uri})
+            for uri in uris - self._watched:
+                if await self._is_told(methods.SUBSCRIBE, uri):
+                    self._watched |= {uri}
+            for uri in self._watched - uris:
+                self._watched -= {uri}
+                await self._is_told(methods.UNSUBSCRIBE, uri)
+
+    async def _is_told(self, method: str, uri: str) -> bool:
+        """One resource a server will not have watched must not keep it from others."""
+        try:
+            await self._ask(method, {"uri": uri})
+        except ServerFailure as error:
+            log.info("watch.refused", server=self.channel.server, uri=uri, why=error.message)
+            return False
+        return True
 
     async def wish_level(self, level: str) -> None:
         if "logging" not in self._capabilities:
