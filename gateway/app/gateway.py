@@ -3,8 +3,9 @@
 import asyncio
 import time
 from asyncio import TaskGroup
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -102,9 +103,13 @@ class Gateway:
         if self._endpoint is not None:
             self._endpoint.guard = self._guard()
             self._endpoint.body_bytes = limits.body_bytes
+            self._endpoint.request_s = limits.request_s
             self._serve_pair(self._endpoint)
         if self._pages is not None:
             self._pages.guard = self._admin_guard()
+            self._pages.request_s = limits.request_s
+        for listener in filter(None, (self._listener, self._admin_listener)):
+            listener.regard(limits.header_bytes, limits.request_s)
         self.sessions.most, self.sessions.idle_s = limits.sessions, limits.session_idle_s
 
     def _serve_pair(self, endpoint: Endpoint) -> None:
@@ -138,13 +143,13 @@ class Gateway:
             task.cancel()
         self.warden.close()
 
-    def run_beside(self) -> None:
-        """What goes on as long as the gateway does."""
-        lag = watch_lag(self.metrics.lagged, time.monotonic)
-        self._beside = [
-            self.tasks.create_task(lag),
-            self.tasks.create_task(self._expire_sessions()),
-        ]
+    def run_beside(self, *more: Coroutine[Any, Any, None]) -> None:
+        """What goes on as long as the gateway does, its stopping included."""
+        self._beside += [self.tasks.create_task(one) for one in more]
+
+    def watch_over(self) -> None:
+        """Measure how late things are, and end what has been idle too long."""
+        self.run_beside(watch_lag(self.metrics.lagged, time.monotonic), self._expire_sessions())
 
     async def _expire_sessions(self) -> None:
         while True:

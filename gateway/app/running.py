@@ -26,7 +26,7 @@ async def running(
     """
     async with TaskGroup() as tasks:
         gateway = compose(loaded, environ, tasks, only, stream)
-        gateway.run_beside()
+        gateway.watch_over()
         try:
             if listen:
                 await gateway.listen()

@@ -48,7 +48,7 @@ class Assembly:
     def server(self, name: str, section: AnyServer) -> Downstream:
         """One server, not yet started."""
         dial, key, policy = self._dial(name, section)
-        retire = partial(self.fleet.retire, grace_s=section.stop_grace_s)
+        retire = partial(self.fleet.retire, server=name, grace_s=section.stop_grace_s)
         opener = Opener(
             dial,
             self.us,

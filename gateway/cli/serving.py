@@ -46,12 +46,12 @@ class Hurried(Exception):
 
 class Signals:
     """TERM and INT: the first asks to stop, the second no longer asks. HUP asks to read the
-    configuration again, except from a terminal: there it means that the terminal is gone."""
+    configuration again, unless it says that the terminal is gone."""
 
-    def __init__(self, hurry: Callable[[], object], has_terminal: bool) -> None:
+    def __init__(self, hurry: Callable[[], object]) -> None:
         self.stop, self.reload = asyncio.Event(), asyncio.Event()
         self._hurry = hurry
-        self._has_terminal = has_terminal
+        self._had_terminal = os.isatty(0)
 
     def listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class Signals:
                     return
 
     def _heard(self, name: str) -> None:
-        if name == "SIGHUP" and not self._has_terminal:
+        if name == "SIGHUP" and os.isatty(0) == self._had_terminal:
             self.reload.set()
             return
         if self.stop.is_set():
@@ -79,20 +79,22 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
     from gateway.app.notify import Notifier  # after the configuration is known to be right
     from gateway.app.reload import Reloader
     from gateway.app.running import running
+    from gateway.downstream.supervise import contained
 
     task = asyncio.current_task()
     assert task is not None
-    signals = Signals(task.cancel, os.isatty(0))
+    signals = Signals(task.cancel)
     signals.listen()
     has_screen, notifier = os.isatty(1), Notifier.of(environment())
     try:
         async with running(found, environment(), stream=stream, listen=True) as gateway:
             notifier.ready()
             reloader = gateway.operator.reloader = Reloader(gateway, environment())
-            work = [_reload(signals, reloader, notifier), notifier.feed()]
-            if found.config.watch:
-                work.append(reloader.watch())
-            beside = [gateway.tasks.create_task(one) for one in work]
+            gateway.run_beside(
+                contained(_reload(signals, reloader, notifier), "reload"),
+                contained(reloader.watch(), "watch"),
+                notifier.feed(),
+            )
             if not (has_screen and os.isatty(2)):
                 tell_started(gateway)
             reports = await _come_up(gateway, signals.stop, has_screen)
@@ -100,8 +102,6 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
                 tell(gateway, reports, has_screen)
             await signals.stop.wait()
             notifier.stopping()
-            for one in beside:
-                one.cancel()
     except asyncio.CancelledError:
         if not signals.stop.is_set():
             raise
@@ -115,6 +115,8 @@ async def _reload(signals: Signals, reloader: "Reloader", notifier: "Notifier") 
     while True:
         await signals.reload.wait()
         signals.reload.clear()
+        if signals.stop.is_set():
+            return
         notifier.reloading()
         await reloader.reload()
         notifier.ready()

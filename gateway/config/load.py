@@ -30,6 +30,8 @@ class Loaded:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """Values that must not be shown anywhere: from `${...}`, and all of `env` and `headers`."""
     places: "Places | None" = field(default=None, repr=False)
+    secret_files: frozenset[Path] = frozenset()
+    """What `${file:PATH}` read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Loaded:
     marks = Marks(document.root)
     places = Places(shown, document, marks, Quotes(document))
     adapted = adapt(document.root)
-    settling = Settling(Substitution(environ, SecretFile(file.parent, _home(environ))))
+    secret_file = SecretFile(file.parent, _home(environ))
+    settling = Settling(Substitution(environ, secret_file))
     values = settling.mapping(adapted.root)
     config, judged = judge(values, file.parent, _home(environ))
     findings = [
@@ -90,7 +93,8 @@ def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Loaded:
     if config is None or errors:
         raise ConfigError(errors)
     secrets = frozenset(settling.substitution.used | set(_secret_values(config)))
-    return Loaded(config, file, marks, tuple(complaints), secrets, places)
+    files = frozenset(secret_file.read)
+    return Loaded(config, file, marks, tuple(complaints), secrets, places, files)
 
 
 def examine(loaded: Loaded, which: Which) -> tuple[Complaint, ...]:

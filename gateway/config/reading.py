@@ -4,7 +4,7 @@ Everything that can be wrong with a file as a file is said here, in one line eac
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.config.complaints import Complaint, ConfigError, quote_unread
@@ -112,11 +112,14 @@ class SecretFile:
 
     folder: Path
     home: str | None
+    read: set[Path] = field(default_factory=set)
+    """Every file it was asked for, also those that could not be read."""
 
     def __call__(self, name: str) -> str:
         if not name:
             raise Unresolved("`${file:}` needs a path")
         path = Path(self.home, name[2:]) if self.home and name.startswith("~/") else Path(name)
+        self.read.add(self.folder / path)
         try:
             with (self.folder / path).open("rb") as opened:
                 data = opened.read(LARGEST_SECRET_BYTES + 1)

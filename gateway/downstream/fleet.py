@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from gateway.catalog.shelf import Shelf
 from gateway.config.model import AnyServer
 from gateway.downstream.connection import Connection
 from gateway.downstream.server import Downstream
+from gateway.downstream.succession import Succeeded, Succession
 from gateway.downstream.supervise import contained
 from gateway.downstream.transports.remote import Web
 from gateway.downstream.transports.transport import Transport
@@ -28,9 +29,6 @@ log = structlog.get_logger()
 
 MERGE_EVERY_S = 0.05
 """The catalog is merged at most this often, however many servers have news."""
-
-LEAVES_WITHIN_S = 600.0
-"""How long a server that is replaced may take to end its calls: the default of `longest`."""
 
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
@@ -50,16 +48,17 @@ class Fleet:
     servers: dict[str, Downstream] = field(default_factory=dict)
     web: Web = field(init=False)
     """Which servers elsewhere are reached with."""
-    _leaving: set[Downstream] = field(default_factory=set)
+    succession: Succession = field(init=False)
     _announced: frozenset[Kind] = frozenset()
     _restocked: asyncio.Event | None = None
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
-    _retiring: dict[Transport, float] = field(default_factory=dict)
+    _retiring: dict[Transport, tuple[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.web = Web(lambda work, name: self.tasks.create_task(contained(work, name)))
+        self.succession = Succession(self.servers, self._beside, self._wait_retired)
 
     def add(self, server: Downstream) -> None:
         self.servers[server.name] = server
@@ -72,22 +71,25 @@ class Fleet:
 
     async def stop(self) -> None:
         """Stop them all at once. Bounded by the longest ladder among them."""
-        async with asyncio.TaskGroup() as stopping:
-            for server in (*self.servers.values(), *self._leaving):
-                stopping.create_task(server.stop())
+        await self.succession.stop()
         async with asyncio.TaskGroup() as stopping:  # among them what was just starting
-            for transport, grace_s in tuple(self._retiring.items()):
+            for transport, (_, grace_s) in tuple(self._retiring.items()):
                 stopping.create_task(transport.stop(grace_s))
         await self.web.close()
 
-    def retire(self, transport: Transport, grace_s: float) -> None:
+    def retire(self, transport: Transport, *, server: str, grace_s: float) -> None:
         """Stop a conversation nobody needs, beside everything else."""
-        self._retiring[transport] = grace_s
-        self._beside(self._retired(transport, grace_s), "")
+        self._retiring[transport] = server, grace_s
+        self._beside(self._retired(transport, grace_s), server)
 
     async def _retired(self, transport: Transport, grace_s: float) -> None:
         await transport.stop(grace_s)
         self._retiring.pop(transport, None)
+
+    async def _wait_retired(self, server: str) -> None:
+        for transport, (whose, grace_s) in tuple(self._retiring.items()):
+            if whose == server:
+                await transport.stop(grace_s)
 
     def _beside(self, work: Awaitable[None], server: str) -> None:
         self.tasks.create_task(contained(work, server))
@@ -95,48 +97,20 @@ class Fleet:
     # --- another configuration ---
 
     def apply(
-        self, wanted: Mapping[str, AnyServer], make: Callable[[str, AnyServer], Downstream]
-    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Run these servers from now on: names added, removed, and restarted.
+        self,
+        wanted: Mapping[str, AnyServer],
+        make: Callable[[str, AnyServer], Downstream],
+        touched: Collection[str] = (),
+    ) -> Succeeded:
+        """Run these servers from now on, in this order.
 
-        What did not change keeps its process and its calls. What did is replaced: calls
-        that came before end with the old process, those that come after wait for the new.
+        What did not change keeps its process and its calls. What did, or is `touched`, is
+        replaced: calls that came before end with the old process, those that come after
+        wait for the new.
         """
-        before = dict(self.servers)
-        added = tuple(name for name in wanted if name not in before)
-        self.servers.clear()  # filled in the new order; whoever holds the mapping sees it at once
-        replaced: dict[str, Downstream] = {}
-        for name, section in wanted.items():
-            old = before.pop(name, None)
-            if old is not None and old.runs_as(section):
-                old.section = section
-                self.servers[name] = old
-                continue
-            heir = self.servers[name] = make(name, section)
-            if old is None:
-                heir.start()
-            else:
-                heir.listing = old.listing  # on offer until the new process lists its own
-                replaced[name] = old
-                self._beside(self._succeed(old, heir), name)
-        for name, old in before.items():
-            self._beside(self._succeed(old, None), name)
+        done = self.succession.apply(wanted, make, touched)
         self._restock()
-        return added, tuple(before), tuple(replaced)
-
-    async def _succeed(self, old: Downstream, heir: Downstream | None) -> None:
-        """Stop a server once its calls have ended; then start the one in its place: two of
-        a kind side by side would fight over files and ports."""
-        self._leaving.add(old)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LEAVES_WITHIN_S):
-                    await old.wait_quiet()
-            await old.stop()
-        finally:
-            self._leaving.discard(old)
-        if heir is not None and self.servers.get(heir.name) is heir:
-            heir.start()
+        return done
 
     # --- what servers say ---
 
@@ -164,10 +138,10 @@ class Fleet:
 
     def heard(self, name: str, connection: Connection, notice: Notice) -> None:
         """Something for everyone, under the server's own names."""
-        server = self.servers[name]
         match notice:
             case ListChanged():
-                server.heard(connection, notice)
+                if name in self.servers:  # else it is leaving, and its lists are nobody's
+                    self.servers[name].heard(connection, notice)
             case ResourceUpdated(uri, params):
                 shown = self.shelf.current.offered_uri(name, uri)
                 self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
@@ -190,23 +164,24 @@ class Fleet:
 
     def ended(self, session: str) -> None:
         """A session is over: so are the processes that served it alone."""
-        for server in self.servers.values():
+        for server in self.succession.all:
             server.apart.pool.close(("session", session))
 
     def roots_changed(self, session: str) -> None:
         """A client's roots are others now: only its own processes care."""
-        for server in self.servers.values():
+        for server in self.succession.all:
             for connection in server.apart.pool.of(("session", session)):
                 connection.outbound.roots_changed()
 
     def abandon(self, name: str, token: Json) -> None:
         """The client of a parked call will not come back."""
-        if name in self.servers:
-            self.servers[name].apart.parked.abandon(token)
+        for server in self.succession.all:
+            if server.name == name:
+                server.apart.parked.abandon(token)
 
     def expire(self) -> None:
         """Give up what has waited or idled too long. Called now and then."""
-        for server in self.servers.values():
+        for server in self.succession.all:
             server.apart.expire()
 
     # --- what clients want ---

@@ -24,6 +24,7 @@ from gateway.downstream.connection import Connection, Opener
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.memory import Memory, Remembered
+from gateway.downstream.predecessor import Predecessor
 from gateway.downstream.supervise import contained, keep_running
 from gateway.downstream.transports.failures import NotTaken
 from gateway.eras.negotiate import CONFIGURED, needs_apart, try_both
@@ -78,6 +79,9 @@ class Downstream:
     in_flight: int = 0
     main: Lane = field(init=False)
     second: Lane | None = None
+    predecessor: Predecessor | None = None
+    """The one in whose place this comes, until it has gone and this one is started."""
+    _stop_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _known: Remembered | None = None
     _supervisors: dict[Lane, "asyncio.Task[None]"] = field(default_factory=dict)
     _failures: dict[Era, Exception] = field(default_factory=dict)
@@ -113,6 +117,9 @@ class Downstream:
     def start(self) -> None:
         """Keep the server running until `stop`."""
         self._supervise(self.main)
+        if self.predecessor is not None:
+            self.predecessor.make_way(self)
+            self.predecessor = None
 
     def _supervise(self, lane: Lane) -> None:
         self._supervisors[lane] = self.tasks.create_task(keep_running(lane, self.policy))
@@ -120,6 +127,10 @@ class Downstream:
     async def call(self, call: Call) -> Outcome:
         self.in_flight += 1
         try:
+            if self.predecessor is not None:
+                server = await self.predecessor.server_for(call)
+                if server is not self:
+                    return await server.call(call)
             if self.apart.concerns(call) and (served := await self._call_apart(call)) is not None:
                 return served
             lane = self._lane(call.caller.revision.era)
@@ -151,26 +162,42 @@ class Downstream:
 
     def expect(self, caller: Caller) -> None:
         """A client has come; it may soon need a process of its own."""
-        if self.eras:
+        if self.eras and self.predecessor is None:
             self.apart.prepare(caller, self._era(caller.revision.era))
 
     async def stop(self) -> None:
-        """End every process of it. Bounded by the ladder of `stopping`."""
-        for supervisor in self._supervisors.values():
-            supervisor.cancel()
-        if self._supervisors:
-            await asyncio.wait(self._supervisors.values())
-        await self.apart.stop()
-        for lane in filter(None, (self.main, self.second)):
-            connection = lane.connection
-            lane.become(Phase.STOPPED, reason="the gateway is stopping")
-            if connection is not None:
-                await connection.transport.stop(self.section.stop_grace_s)
+        """End every process of it. Bounded by the ladder of `stopping`; may be called again."""
+        async with self._stop_turn:
+            if self.main.phase is Phase.STOPPED:
+                return
+            for supervisor in self._supervisors.values():
+                supervisor.cancel()
+            if self._supervisors:
+                await asyncio.wait(self._supervisors.values())
+            await self.apart.stop()
+            async with TaskGroup() as stopping:
+                for lane in filter(None, (self.main, self.second)):
+                    connection = lane.connection
+                    lane.become(Phase.STOPPED, reason="the gateway is stopping")
+                    if connection is not None:
+                        grace_s = self.section.stop_grace_s
+                        stopping.create_task(connection.transport.stop(grace_s))
 
-    async def wait_quiet(self) -> None:
-        """Return when no call is with it, waiting ones included. The caller bounds it."""
-        while self.in_flight or len(self.apart.parked):
-            await asyncio.sleep(QUIET_S)
+    @property
+    def is_busy(self) -> bool:
+        """Whether some call is with it, those that wait for their client included."""
+        return self.in_flight > 0 or len(self.apart.parked) > 0
+
+    def retry(self) -> None:
+        """Somebody has looked after things: try again at once what was given up."""
+        for lane in filter(None, (self.main, self.second)):
+            if lane.phase is Phase.FAILED:
+                lane.kicked.set()
+
+    def inherit(self, old: "Downstream") -> None:
+        """Come in the place of another: its lists stay on offer until this one's are read."""
+        self.listing = old.listing
+        self.main.restarts = old.restarts + Counter({"reload": 1})
 
     def runs_as(self, section: AnyServer) -> bool:
         """Whether this configuration would start the very same process."""

@@ -118,19 +118,20 @@ class Connections(web.Server):
     def __init__(self, handler: Any, pulse: Pulse, *, header_bytes: int) -> None:
         super().__init__(handler, request_factory=self._heard)
         self._pulse = pulse
+        self.header_bytes = header_bytes
         self._running = asyncio.get_running_loop()
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "loop": self._running,
             "keepalive_timeout": IDLE_S,
             "lingering_time": LINGER_S,
             "access_log": None,
-            "max_line_size": header_bytes,
-            "max_field_size": header_bytes,
             "max_headers": MOST_HEADERS,
         }
 
     def __call__(self) -> web.RequestHandler:
-        return Connection(self, self._pulse.now_s, **self._settings)
+        most = self.header_bytes
+        sizes = {"max_line_size": most, "max_field_size": most}
+        return Connection(self, self._pulse.now_s, **self._settings, **sizes)
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None

@@ -52,7 +52,7 @@ class Endpoint:
         self._pulse = pulse
         self._tasks = tasks
         self.body_bytes = body_bytes
-        self._request_s = request_s
+        self.request_s = request_s
         self.more_paths: Mapping[str, Mapping[str, Verb]] = {}
         """What else is served here, by path and method."""
         self._verbs: Mapping[str, Verb] = {
@@ -90,7 +90,7 @@ class Endpoint:
         accepts = self.guard.accepted(headers)
         body = body_at_hand(request, self.body_bytes)
         if body is None:
-            body = await read_body(request, self.body_bytes, self._request_s)
+            body = await read_body(request, self.body_bytes, self.request_s)
         reply = StreamingReply(request, accepts, more, self._pulse, self.spawn)
         self._pulse.open.add(reply)
         try:
@@ -169,7 +169,7 @@ class Endpoint:
         self.guard.media_type(headers)
         body = body_at_hand(request, self.body_bytes)
         if body is None:
-            body = await read_body(request, self.body_bytes, self._request_s)
+            body = await read_body(request, self.body_bytes, self.request_s)
         return principal, body
 
     def hold(self, request: web.BaseRequest, more: Mapping[str, str]) -> HeldStream:

@@ -51,6 +51,11 @@ class Listener:
                 self._servers.append(server)
         self._ticker = self._tasks.create_task(self._pulse.run())
 
+    def regard(self, header_bytes: int, request_s: float) -> None:
+        """Bounds for the connections to come; those that are there keep theirs."""
+        self._connections.header_bytes = header_bytes
+        self._pulse.head_s = request_s
+
     def stop_accepting(self) -> None:
         """Close the sockets; connections that are there go on."""
         for server in self._servers:

@@ -120,7 +120,7 @@ async def gate(
             gateway = compose(loaded, around, tasks)
             for server in gateway.fleet.servers.values():
                 server.policy = policy
-            gateway.run_beside()
+            gateway.watch_over()
             gateway.fleet.start()
             try:
                 await gateway.listen()

@@ -62,7 +62,7 @@ class AdminPages:
         self._operator = operator
         self.guard = guard
         self._is_local = is_local
-        self._request_s = request_s
+        self.request_s = request_s
         self._open: Mapping[str, Page] = {
             "/livez": self._livez,
             "/readyz": self._readyz,
@@ -170,7 +170,7 @@ class AdminPages:
         self.guard.media_type(cast(Headers, request.headers))
         body = body_at_hand(request, BODY_BYTES)
         if body is None:
-            body = await read_body(request, BODY_BYTES, self._request_s)
+            body = await read_body(request, BODY_BYTES, self.request_s)
         try:
             asked = msgspec.json.decode(body, type=Asked)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
