@@ -5,7 +5,6 @@ client cancels by closing its connection, for a legacy one that cancels nothing.
 """
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ from tests.conversations.talking import (
     client_of,
     each_pair,
     each_server,
-    opened_gate,
-    recorded,
 )
 from tests.kit.http import Answer, Legacy, Modern
 from tests.kit.waiting import eventually_async, run
@@ -230,7 +227,7 @@ def test_what_a_modern_client_says_of_cancelling_is_taken_without_a_word(gate: G
 
 WAITING: dict[str, Message] = {
     "prompts/get": {"name": "mute__greet"},
-    "resources/read": {"uri": "fake://plain"},
+    "resources/read": {"uri": "mute+fake://plain"},
     "completion/complete": {
         "ref": {"type": "ref/prompt", "name": "mute__greet"},
         "argument": {"name": "name", "value": "a"},
@@ -239,19 +236,15 @@ WAITING: dict[str, Message] = {
 
 
 @pytest.fixture(scope="module")
-def mute(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    """A gateway with a server that answers nothing any more."""
-    folder = tmp_path_factory.mktemp("mute")
-    servers = {"mute": recorded(folder, "mute", "--era", "legacy", stop_grace="200ms")}
-    with opened_gate(folder, servers) as gate:
-        gate.gateway.wait_tools("mute__stop_reading")
+def mute(strict: Gate) -> Gate:
+    """With a server that answers nothing any more."""
 
-        async def converse() -> None:
-            async with Modern.to(gate.url) as client:
-                await client.call("mute__stop_reading")
+    async def converse() -> None:
+        async with Modern.to(strict.url) as client:
+            await client.call("mute__stop_reading")
 
-        run(converse())
-        yield gate
+    run(converse())
+    return strict
 
 
 @pytest.mark.parametrize("method", WAITING)

@@ -6,6 +6,7 @@ that alone can have caused it, or to nobody.
 """
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from tests.conversations.talking import (
     opened_gate,
     recorded,
 )
-from tests.kit.http import Answer, Legacy, Modern
+from tests.kit.http import Answer, Modern
 from tests.kit.waiting import run
 
 MESSAGE = "notifications/message"
@@ -172,53 +173,29 @@ def test_lines_outside_of_any_call_go_to_nobody(gate: Gate, era: str) -> None:
     assert lines(run(converse())) == []
 
 
-def test_a_legacy_server_is_set_to_what_the_most_talkative_client_wants(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_legacy_server_is_set_to_what_the_most_talkative_client_wants(tmp_path: Path) -> None:
     """The last word would win otherwise, and a client that never set a level would lose lines
-    by another's wish for quiet."""
-    folder = tmp_path_factory.mktemp("levels")
-    servers = {"old": recorded(folder, "old", "--era", "legacy", protocol="legacy")}
+    by another's wish for quiet. The same when the server comes back."""
+    servers = {"old": recorded(tmp_path, "old", "--era", "legacy", protocol="legacy")}
 
-    async def converse(gate: Gate) -> list[str]:
+    async def converse(gate: Gate) -> tuple[list[str], str]:
         since = gate.mark()
         async with (
             client_of("legacy", gate.url) as quiet,
             client_of("legacy", gate.url) as curious,
         ):
-            assert isinstance(quiet, Legacy)
             await quiet.request("logging/setLevel", {"level": "error"})
             await curious.request("logging/setLevel", {"level": "debug"})
             await since.told("old", "logging/setLevel", number=2)
             await quiet.request("logging/setLevel", {"level": "critical"})
             await quiet.call("old__echo")
             told = since.heard("old", "logging/setLevel")
-            return [each["params"]["level"] for each in told]
-
-    with opened_gate(folder, servers) as gate:
-        gate.gateway.wait_tools("old__log")
-        assert run(converse(gate)) == ["info", "debug"]
-
-
-def test_a_server_that_comes_back_is_set_to_it_again(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("levels")
-    servers = {"old": recorded(folder, "old", "--era", "legacy", protocol="legacy")}
-
-    async def converse(gate: Gate) -> str:
-        async with (
-            client_of("legacy", gate.url) as quiet,
-            client_of("legacy", gate.url) as curious,
-        ):
-            await curious.request("logging/setLevel", {"level": "debug"})
-            await quiet.request("logging/setLevel", {"level": "error"})
-            await quiet.call("old__echo")
+            levels = [each["params"]["level"] for each in told]
             since = gate.mark()
             await quiet.call("old__crash")
-            told = (await since.told("old", "logging/setLevel"))[0]
-            return str(told["params"]["level"])
+            again = (await since.told("old", "logging/setLevel"))[0]
+            return levels, again["params"]["level"]
 
-    with opened_gate(folder, servers) as gate:
+    with opened_gate(tmp_path, servers) as gate:
         gate.gateway.wait_tools("old__log")
-        assert run(converse(gate)) == "debug"
+        assert run(converse(gate)) == (["info", "debug"], "debug")

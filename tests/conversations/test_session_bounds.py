@@ -30,7 +30,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
         for name, token in TOKENS.items()
     ]
     servers = {"old": recorded(folder, "old", required=True), "new": recorded(folder, "new")}
-    with opened_gate(folder, servers, auth={"tokens": known}) as gate:
+    limits = {"sessions": 3}
+    with opened_gate(folder, servers, auth={"tokens": known}, limits=limits) as gate:
         yield gate
 
 
@@ -110,28 +111,28 @@ def test_a_clients_token_goes_no_further(guarded: Gate, era: str) -> None:
         assert "CANARY" not in text
 
 
-def test_at_the_bound_the_session_idle_for_longest_makes_room(tmp_path: Path) -> None:
+def test_at_the_bound_the_session_idle_for_longest_makes_room(guarded: Gate) -> None:
     """Those with a call or a stream are spared; all others are used again by initializing."""
-    servers = {"old": recorded(tmp_path, "old", "--era", "legacy", protocol="legacy")}
 
-    async def opened(gate: Gate, wire: Wire) -> Legacy:
-        client = Legacy(wire.http, gate.url)
+    async def opened(wire: Wire) -> Legacy:
+        client = Legacy(wire.http, guarded.url, bearing("ann"))
         await client.initialize()
         return client
 
-    async def converse(gate: Gate) -> list[int]:
-        async with Wire.to(gate.url) as wire:
-            listening, first, second = [await opened(gate, wire) for _ in range(3)]
+    async def converse() -> list[int]:
+        async with Wire.to(guarded.url) as wire:
+            listening, first, second = [await opened(wire) for _ in range(3)]
             async with listening.listening():
                 await first.request("ping")
-                assert gate.number("onegate_sessions") == 3
-                third = await opened(gate, wire)
-                assert gate.number("onegate_sessions") == 3
+                third = await opened(wire)
+                assert guarded.number("onegate_sessions") == 3
                 everyone = (listening, first, second, third)
-                return [(await client.request("ping")).status for client in everyone]
+                found = [(await client.request("ping")).status for client in everyone]
+            for client in everyone:
+                await client.delete()
+            return found
 
-    with opened_gate(tmp_path, servers, limits={"sessions": 3}) as gate:
-        assert run(converse(gate)) == [200, 200, 404, 200]
+    assert run(converse()) == [200, 200, 404, 200]
 
 
 def test_a_session_ends_when_it_is_idle_unless_something_is_open(tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ Source: cases B15, B19, B20, B83; design: `limits.line` (16 MiB) and `limits.bod
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.conversations.talking import Gate, called, client_of, each_era, opened_gate, recorded
+from tests.conversations.talking import Gate, called, client_of, each_era
 from tests.kit.http import Answer, Modern
 from tests.kit.waiting import run
 
@@ -59,29 +58,19 @@ def test_a_large_answer_of_one_server_does_not_hold_up_another(gate: Gate) -> No
     assert run(converse()) < 2.0, "generous: machines that test are busy"
 
 
-@pytest.fixture(scope="module")
-def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    folder = tmp_path_factory.mktemp("narrow")
-    servers = {"old": recorded(folder, "old", protocol="legacy")}
-    limits = {"line": "256KiB", "body": "64KiB"}
-    with opened_gate(folder, servers, limits=limits) as gate:
-        gate.gateway.wait_tools("old__echo")
-        yield gate
-
-
 @each_era
-def test_an_answer_beyond_the_bound_fails_its_call_and_no_other(narrow: Gate, era: str) -> None:
-    since = narrow.mark()
+def test_an_answer_beyond_the_bound_fails_its_call_and_no_other(strict: Gate, era: str) -> None:
+    since = strict.mark()
 
     async def converse() -> tuple[Answer, str, str]:
-        async with client_of(era, narrow.url) as client, client_of(era, narrow.url) as other:
+        async with client_of(era, strict.url) as client, client_of(era, strict.url) as other:
             async with asyncio.TaskGroup() as tasks:
-                message = called(other, "old__sleep", arguments={"ms": 400})
+                message = called(other, "one__sleep", arguments={"ms": 400})
                 headers = other.routing(message) if isinstance(other, Modern) else {}
                 slept = tasks.create_task(other.post(message, headers))
-                await since.told("old", "tools/call")
-                huge = await client.call("old__huge", {"bytes": MIB})
-                following = await client.call("old__echo", {"text": "next"})
+                await since.told("one", "tools/call")
+                huge = await client.call("one__huge", {"bytes": MIB})
+                following = await client.call("one__echo", {"text": "next"})
             return huge, slept.result().text, following.text
 
     huge, slept, following = run(converse())
@@ -94,17 +83,17 @@ def test_an_answer_beyond_the_bound_fails_its_call_and_no_other(narrow: Gate, er
 
 
 @each_era
-def test_a_body_beyond_the_bound_is_refused_before_anything_is_done(narrow: Gate, era: str) -> None:
-    since = narrow.mark()
+def test_a_body_beyond_the_bound_is_refused_before_anything_is_done(strict: Gate, era: str) -> None:
+    since = strict.mark()
 
     async def converse() -> tuple[Answer, str]:
-        async with client_of(era, narrow.url) as client:
-            fits = await client.call("old__echo", {"text": "x" * 60_000})
-            return await client.call("old__echo", {"text": "x" * 70_000}), fits.text
+        async with client_of(era, strict.url) as client:
+            fits = await client.call("one__echo", {"text": "x" * 60_000})
+            return await client.call("one__echo", {"text": "x" * 70_000}), fits.text
 
     refused, fits = run(converse())
 
     assert (refused.status, refused.error["code"]) == (413, -32600)
     assert "limits.body" in refused.error["message"]
     assert len(fits) == 60_000
-    assert len(since.heard("old", "tools/call")) == 1
+    assert len(since.heard("one", "tools/call")) == 1

@@ -8,8 +8,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -216,18 +215,31 @@ def test_a_modern_server_is_listened_to_without_a_gap(gate: Gate) -> None:
     assert ended["params"]["requestId"] == first["id"], "the one before, not the new one"
 
 
-@pytest.mark.parametrize("server", ["old", "new"])
-def test_a_server_that_comes_back_is_told_again(tmp_path: Path, server: str) -> None:
-    protocol = "legacy" if server == "old" else "modern"
-    servers = {server: recorded(tmp_path, server, "--era", protocol, protocol=protocol)}
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    """A gateway with servers that are killed here."""
+    folder = tmp_path_factory.mktemp("mortal")
+    servers = {
+        "old": recorded(folder, "old", "--era", "legacy", protocol="legacy"),
+        "new": recorded(folder, "new", "--era", "modern", protocol="modern"),
+        "mute": recorded(folder, "mute", protocol="legacy", stop_grace="200ms"),
+    }
+    with opened_gate(folder, servers) as gate:
+        gate.gateway.wait_tools(*(f"{server}__touch" for server in servers))
+        yield gate
 
-    async def converse(gate: Gate) -> list[str]:
+
+@pytest.mark.parametrize("server", ["old", "new"])
+def test_a_server_that_comes_back_is_told_again(mortal: Gate, server: str) -> None:
+    gate, watched = mortal, exposed(server, PLAIN)
+
+    async def converse() -> list[str]:
         async with client_of("legacy", gate.url) as legacy, Modern.to(gate.url) as modern:
             assert isinstance(legacy, Legacy)
-            await legacy.request(SUBSCRIBE, {"uri": PLAIN})
+            await legacy.request(SUBSCRIBE, {"uri": watched})
             async with (
                 legacy.listening() as stream,
-                modern.listening(resourceSubscriptions=[PLAIN]) as listen,
+                modern.listening(resourceSubscriptions=[watched]) as listen,
                 heard_by(stream) as by_legacy,
                 heard_by(listen) as by_modern,
             ):
@@ -239,26 +251,23 @@ def test_a_server_that_comes_back_is_told_again(tmp_path: Path, server: str) -> 
                 await eventually_async(lambda: uris(by_modern) and uris(by_legacy))
             return [*uris(by_modern), *uris(by_legacy)]
 
-    with opened_gate(tmp_path, servers) as gate:
-        gate.gateway.wait_tools(f"{server}__touch")
-        assert run(converse(gate)) == [PLAIN] * 2
+    assert run(converse()) == [watched] * 2
 
 
 def test_a_watcher_that_vanishes_while_its_server_is_told_is_not_counted_for_ever(
-    tmp_path: Path,
+    mortal: Gate,
 ) -> None:
     """The server does not confirm, and the client gives up before it would. When the server is
     back nobody watches anything, so it is told of nothing."""
-    told = ("--era", "legacy")
-    servers = {"mute": recorded(tmp_path, "mute", *told, protocol="legacy", stop_grace="200ms")}
+    gate, watched = mortal, exposed("mute", PLAIN)
 
     async def give_up(client: Modern) -> None:
-        wanted = {"notifications": {"resourceSubscriptions": [PLAIN]}}
+        wanted = {"notifications": {"resourceSubscriptions": [watched]}}
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
                 await client.request("subscriptions/listen", wanted)
 
-    async def converse(gate: Gate) -> list[Message]:
+    async def converse() -> list[Message]:
         async with Modern.to(gate.url) as client:
             pid = json.loads((await client.call("mute__whoami")).text)["pid"]
             await client.call("mute__stop_reading")
@@ -270,6 +279,4 @@ def test_a_watcher_that_vanishes_while_its_server_is_told_is_not_counted_for_eve
             await client.call("mute__echo")
             return [each for each in since.heard("mute") if each.get("method") == SUBSCRIBE]
 
-    with opened_gate(tmp_path, servers) as gate:
-        gate.gateway.wait_tools("mute__stop_reading")
-        assert run(converse(gate)) == []
+    assert run(converse()) == []

@@ -5,10 +5,8 @@ Source: cases B61, B62, B86; protocol 3.6.
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import psutil
-import pytest
 
 from tests.conversations.talking import (
     Client,
@@ -17,25 +15,9 @@ from tests.conversations.talking import (
     called,
     client_of,
     each_era,
-    opened_gate,
-    recorded,
 )
 from tests.kit.http import Answer, Legacy, Modern
 from tests.kit.waiting import eventually, eventually_async, run
-
-
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    """A gateway nobody else uses, so that what it holds can be counted."""
-    folder = tmp_path_factory.mktemp("quiet")
-    rules = [{"match": "two__echo", "concurrency": 1}, {"match": "one__hang", "timeout": "20s"}]
-    servers = {
-        "one": recorded(folder, "one", "--lock"),
-        "two": recorded(folder, "two", protocol="legacy", concurrency=1),
-    }
-    with opened_gate(folder, servers, tools=rules) as gate:
-        gate.gateway.wait_tools("one__echo", "two__echo")
-        yield gate
 
 
 async def left(client: Client, ms: int) -> None:
@@ -46,28 +28,28 @@ async def left(client: Client, ms: int) -> None:
 
 @each_era
 def test_a_hundred_clients_that_vanish_leave_a_hundred_records_and_nothing_else(
-    quiet: Gate, era: str
+    strict: Gate, era: str
 ) -> None:
     """Descriptors and calls in flight are back where they were; legacy calls end by themselves."""
 
     async def warm() -> None:
-        async with client_of(era, quiet.url) as client:
+        async with client_of(era, strict.url) as client:
             await asyncio.gather(*(client.call("one__echo") for _ in range(100)))
 
     async def converse() -> None:
-        since = quiet.mark()
-        async with client_of(era, quiet.url) as client:
+        since = strict.mark()
+        async with client_of(era, strict.url) as client:
             async with asyncio.TaskGroup() as tasks:
                 leaving = [tasks.create_task(left(client, 1500)) for _ in range(100)]
                 await eventually_async(lambda: len(since.heard("one", "tools/call")) == 100, 15)
                 for each in leaving:
                     each.cancel()
-            await eventually_async(lambda: quiet.number("onegate_calls_in_flight") == 0, 10)
+            await eventually_async(lambda: strict.number("onegate_calls_in_flight") == 0, 10)
 
-    process = psutil.Process(quiet.gateway.pid)
+    process = psutil.Process(strict.gateway.pid)
     run(warm())
-    quiet_fds = eventually(lambda: process.num_fds(), what="the base line")
-    since = quiet.mark()
+    base = eventually(lambda: process.num_fds(), what="the base line")
+    since = strict.mark()
     run(converse())
 
     records = since.records(number=100)
@@ -75,16 +57,16 @@ def test_a_hundred_clients_that_vanish_leave_a_hundred_records_and_nothing_else(
     assert [record["outcome"] for record in records] == [expected] * 100
     told = len(since.heard("one", "notifications/cancelled"))
     assert told == (100 if era == "modern" else 0)
-    eventually(lambda: process.num_fds() <= quiet_fds + 5, 10, what="descriptors to be closed")
-    assert "crashed" not in quiet.gateway.text
-    assert "Traceback" not in quiet.gateway.text
+    eventually(lambda: process.num_fds() <= base + 5, 10, what="descriptors to be closed")
+    assert "crashed" not in strict.gateway.text
+    assert "Traceback" not in strict.gateway.text
 
 
-def test_streams_that_vanish_leave_nothing_either(quiet: Gate) -> None:
-    process = psutil.Process(quiet.gateway.pid)
+def test_streams_that_vanish_leave_nothing_either(strict: Gate) -> None:
+    process = psutil.Process(strict.gateway.pid)
 
     async def converse() -> None:
-        async with client_of("legacy", quiet.url) as legacy, Modern.to(quiet.url) as modern:
+        async with client_of("legacy", strict.url) as legacy, Modern.to(strict.url) as modern:
             assert isinstance(legacy, Legacy)
             await modern.call("one__echo")
             before = process.num_fds()
@@ -98,12 +80,12 @@ def test_streams_that_vanish_leave_nothing_either(quiet: Gate) -> None:
 
 
 @each_era
-def test_a_call_that_hangs_holds_up_no_other_of_its_server(quiet: Gate, era: str) -> None:
+def test_a_call_that_hangs_holds_up_no_other_of_its_server(strict: Gate, era: str) -> None:
     """cases B62: many calls share one pipe; `ping` and lists need none."""
 
     async def converse() -> float:
-        since = quiet.mark()
-        async with client_of(era, quiet.url) as client, client_of(era, quiet.url) as other:
+        since = strict.mark()
+        async with client_of(era, strict.url) as client, client_of(era, strict.url) as other:
             async with asyncio.TaskGroup() as tasks:
                 hanging = tasks.create_task(held(other, "one__hang"))
                 await since.told("one", "tools/call")
@@ -128,10 +110,10 @@ async def held(client: Client, name: str) -> Answer:
     return await client.post(message, headers)
 
 
-def test_a_server_that_takes_one_call_at_a_time_holds_up_no_other(quiet: Gate) -> None:
+def test_a_server_that_takes_one_call_at_a_time_holds_up_no_other(strict: Gate) -> None:
     async def converse() -> tuple[str, str]:
-        since = quiet.mark()
-        async with Modern.to(quiet.url) as client, Modern.to(quiet.url) as other:
+        since = strict.mark()
+        async with Modern.to(strict.url) as client, Modern.to(strict.url) as other:
             async with asyncio.TaskGroup() as tasks:
                 slow = tasks.create_task(client.call("two__sleep", {"ms": 700}))
                 await since.told("two", "tools/call")
@@ -144,15 +126,15 @@ def test_a_server_that_takes_one_call_at_a_time_holds_up_no_other(quiet: Gate) -
     assert run(converse()) == ("beside", "after")
 
 
-def test_who_vanishes_while_waiting_in_line_gives_the_turn_up(quiet: Gate) -> None:
+def test_who_vanishes_while_waiting_in_line_gives_the_turn_up(strict: Gate) -> None:
     async def converse() -> str:
-        since = quiet.mark()
-        async with Modern.to(quiet.url) as client, Modern.to(quiet.url) as other:
+        since = strict.mark()
+        async with Modern.to(strict.url) as client, Modern.to(strict.url) as other:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(client.call("two__sleep", {"ms": 500}))
                 await since.told("two", "tools/call")
                 gone = tasks.create_task(held(other, "two__hang"))
-                await eventually_async(lambda: quiet.number("onegate_calls_in_flight") >= 1)
+                await eventually_async(lambda: strict.number("onegate_calls_in_flight") >= 1)
                 gone.cancel()
                 after = await client.call("two__echo", {"text": "next"})
             assert len(since.heard("two", "tools/call")) == 2, "the one that left never went out"
