@@ -150,7 +150,7 @@ APART = {
 FAULTS = [(status, code, fault) for status, code, faults in RUNGS for fault in faults]
 FIRST = [
     (status, code, first, place)
-    for place, (status, code, firsts) in enumerate(RUNGS[:-1])
+    for place, (status, code, firsts) in enumerate(RUNGS[:-2])
     for first in firsts
 ]
 
