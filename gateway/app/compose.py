@@ -38,6 +38,7 @@ from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.middle import Middle
 from gateway.eras.modern.inbound import ModernInbound
 from gateway.eras.profile import Profiles
+from gateway.eras.tasks import Tasks
 from gateway.observe.audit import Audit
 from gateway.observe.ledger import Ledger
 from gateway.observe.metrics import Metrics
@@ -47,9 +48,13 @@ from gateway.observe.targets import FileTarget
 from gateway.policy.authorize import authorize
 from gateway.policy.deadline import Deadline
 from gateway.policy.throttle import Throttle
+from gateway.protocol.meta import TASKS
 
 LATER = frozenset({"completions", "logging"})
 """Capabilities that are advertised while some server may still turn out to have them."""
+
+ONLY_IF_THERE = frozenset({"tasks", TASKS})
+"""Others, experimental: clients go other ways for them."""
 
 
 def compose(
@@ -97,6 +102,7 @@ def compose(
         abandon=fleet.abandon,
         arrived=fleet.expect,
         roots_changed=fleet.roots_changed,
+        tasks=Tasks(clock, board),
         timed=metrics.served,
         clock=clock,
     )
@@ -162,9 +168,10 @@ async def _published(
 
 
 def _capabilities(catalog: Catalog, fleet: Fleet) -> frozenset[str]:
+    some = catalog.capabilities & ONLY_IF_THERE
     if any(not server.listing.capabilities for server in fleet.servers.values()):
-        return LATER
-    return catalog.capabilities & LATER
+        return LATER | some
+    return (catalog.capabilities & LATER) | some
 
 
 def _instructions(config: Config, catalog: Catalog) -> str | None:

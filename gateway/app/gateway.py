@@ -155,6 +155,7 @@ class Gateway:
         while True:
             await asyncio.sleep(min(EXPIRE_EVERY_S, self.config.limits.session_idle_s / 4))
             self.sessions.expire()
+            self.middle.tasks.expire()
             self.fleet.expire()
 
     async def _start(self, serve: Serve, pulse: Pulse, bound: Sequence[Bound]) -> Listener:

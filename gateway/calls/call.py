@@ -6,6 +6,7 @@ may end by asking for input. Legacy conversations are bent to fit at the edges.
 
 from asyncio import Future
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -42,6 +43,23 @@ class Limit(msgspec.Struct, frozen=True):
 
     value: float
     source: str
+
+
+class Host(Protocol):
+    """A connection to a server, for what lives on it and nowhere else."""
+
+    async def call(self, call: "Call") -> "Outcome": ...
+
+    async def ask(self, method: str, params: Fields, caller: Caller) -> Fields:
+        """Send a request that is no call; its result. Raises `GatewayError`."""
+
+
+class TaskRef(msgspec.Struct, frozen=True):
+    """A task at a server, under the server's own id."""
+
+    host: Host
+    id: str
+    server: str
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -98,6 +116,8 @@ class Call(msgspec.Struct, frozen=True):
     emit: Emit = silent
     log_level: str | None = None
     """The client wants the server's log lines from this level on; None: none at all."""
+    at: Host | None = None
+    """The connection that alone can serve it, since what it is about lives there."""
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -105,6 +125,8 @@ class Completed(msgspec.Struct, frozen=True):
 
     result: Fields
     size: int = 0
+    task: TaskRef | None = None
+    """The work goes on: the result only says how to ask for it."""
 
 
 class InputRequired(msgspec.Struct, frozen=True):

@@ -45,7 +45,23 @@ class ResourceUpdated(msgspec.Struct, frozen=True):
     params: Fields
 
 
-Notice = ListChanged | ResourceUpdated
+class TaskChanged(msgspec.Struct, frozen=True):
+    """A server says how a task is: under its own id, which means something on `host` alone."""
+
+    host: object
+    id: str
+    params: Fields
+
+
+class TaskTold(msgspec.Struct, frozen=True):
+    """The same under our id; `session` is that of the legacy client who began it."""
+
+    id: str
+    session: str | None
+    params: Fields
+
+
+Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold
 Hear = Callable[[Notice], None]
 """Neither awaits nor raises."""
 

@@ -44,7 +44,7 @@ class Forward:
     async def __call__(self, call: Call) -> Outcome:
         assert call.entry is not None, "authorize runs before Forward"
         server = call.entry.route.server
-        backend = self.backends.get(server)
+        backend = call.at or self.backends.get(server)
         if backend is None:
             raise ServerUnavailable(f"The server {server} is no longer configured", server=server)
         started = self.clock()

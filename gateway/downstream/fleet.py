@@ -145,6 +145,8 @@ class Fleet:
             case ResourceUpdated(uri, params):
                 shown = self.shelf.current.offered_uri(name, uri)
                 self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
+            case _:
+                self.board.post(notice)
 
     def _restock(self) -> frozenset[Kind]:
         before = self.shelf.current.notes

@@ -10,6 +10,7 @@ from gateway.calls.pipeline import Handler
 from gateway.calls.watching import Watching
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
+from gateway.eras.tasks import Tasks
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
 from gateway.protocol.jsonrpc import Fields, Json, Request, shallow, value
@@ -49,6 +50,7 @@ class Middle:
     """A client has come that servers could ask something."""
     roots_changed: Callable[[str], None]
     """Told the session whose client has other roots now."""
+    tasks: Tasks
     timed: Callable[[str, float], None]
     """Told method and seconds of each request that is not a call."""
     clock: Callable[[], float]
@@ -63,8 +65,10 @@ class Middle:
         size: int,
         emit: Emit = silent,
         log_level: str | None = None,
+        about: tuple[Kind, str] | None = None,
     ) -> Call:
-        """The neutral call in this request. Raises `InvalidParams` if it names nothing."""
+        """The neutral call in this request. `about`: what it is about, where its params do
+        not name that. Raises `InvalidParams` if it names nothing."""
         params = request.params
         held = params.get("_meta")
         travelling: Fields = {}
@@ -73,7 +77,7 @@ class Middle:
             params = {key: kept for key, kept in params.items() if key != "_meta"}
             all_meta = shallow(held) or {}
             travelling, trace = meta.travelling(all_meta), meta.trace_of(all_meta)
-        kind, name = subject(request)
+        kind, name = about or subject(request)
         return Call(
             self.new_id(),
             request.method,

@@ -14,9 +14,13 @@ CLIENT_INFO = PREFIX + "clientInfo"
 SERVER_INFO = PREFIX + "serverInfo"
 LOG_LEVEL = PREFIX + "logLevel"
 SUBSCRIPTION = PREFIX + "subscriptionId"
+RELATED_TASK = PREFIX + "related-task"
 PROGRESS_TOKEN = "progressToken"
 
-_SURVIVES = frozenset({PREFIX + "related-task", PREFIX + "model-immediate-response"})
+TASKS = PREFIX + "tasks"
+"""The extension, among the capabilities of either side."""
+
+_SURVIVES = frozenset({RELATED_TASK, PREFIX + "model-immediate-response"})
 
 _TOKEN = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
 """How a progress token begins and ends: a string or an integer, and nothing else."""

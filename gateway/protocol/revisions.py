@@ -32,6 +32,8 @@ class Revision:
     """Elicitation by URL, choices of several; tools in sampling."""
     polling: bool = False
     """A stream starts with a priming event and may be resumed by GET."""
+    tasks: bool = False
+    """A request may carry `task`, and is then answered by a task (experimental)."""
 
 
 KNOWN = (
@@ -45,7 +47,7 @@ KNOWN = (
     ),
     Revision("2025-03-26", Era.LEGACY, batches=True, resource_links=False, elicits=False),
     Revision("2025-06-18", Era.LEGACY),
-    Revision("2025-11-25", Era.LEGACY, asks_fully=True, polling=True),
+    Revision("2025-11-25", Era.LEGACY, asks_fully=True, polling=True, tasks=True),
     Revision("2026-07-28", Era.MODERN, any_output=True, asks_fully=True),
 )
 BY_NAME = {revision.name: revision for revision in KNOWN}

@@ -27,6 +27,7 @@ from gateway.protocol.jsonrpc import (
     decoded,
     value,
 )
+from gateway.protocol.meta import RELATED_TASK
 from gateway.protocol.revisions import Revision
 
 HUMAN_S = 600.0
@@ -79,7 +80,7 @@ class Questions:
         if future is not None and not future.done():
             future.set_result(message)
 
-    async def put(self, asked: InputRequired, reply: Reply) -> Answers:
+    async def put(self, asked: InputRequired, reply: Reply, task: str | None = None) -> Answers:
         """Ask everything in this result, and wait for the answers: some may be missing if
         they became moot meanwhile.
 
@@ -98,7 +99,7 @@ class Questions:
                 answers[key] = _without_answer(method, refusal, by_legacy=asked.ours)
         try:
             for question in fitting.values():
-                self._send(question, reply)
+                self._send(question, reply, task)
             async with asyncio.timeout(self.human_s):
                 await _collect(fitting, asked, answers)
         except TimeoutError:
@@ -118,11 +119,13 @@ class Questions:
         older = for_legacy(method, params, self.revision)
         return None if older is None else Question(method, older, is_ours)
 
-    def _send(self, question: Question, reply: Reply) -> None:
+    def _send(self, question: Question, reply: Reply, task: str | None) -> None:
         question.id = f"onegate-{secrets.token_hex(8)}"
         question.answer = asyncio.get_running_loop().create_future()
         self._open[question.id] = question.answer
         kept = {name: held for name, held in question.params.items() if name != "_meta"}
+        if task is not None:
+            kept["_meta"] = {RELATED_TASK: {"taskId": task}}
         reply.push(Request(question.id, question.method, kept))
 
     def _take_back(self, questions: list[Question], reply: Reply) -> None:

@@ -9,6 +9,8 @@ from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.rounds import Rounds
 from gateway.eras.legacy.sessions import Session, Sessions
+from gateway.eras.legacy.tasking import TASKS
+from gateway.eras.legacy.tasks import OFFERED, TaskMethods
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data
 from gateway.eras.profile import declared_by, forward
@@ -69,9 +71,11 @@ class LegacyInbound:
     middle: Middle
     sessions: Sessions
     _lists: Lists = field(init=False)
+    _tasks: TaskMethods = field(init=False)
     _methods: dict[str, Served] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._tasks = TaskMethods(self.middle)
         self._lists = Lists(self.middle.offered, {})
         self._methods = {
             methods.PING: self._nothing,
@@ -82,6 +86,10 @@ class LegacyInbound:
             methods.GET_PROMPT: self._call,
             methods.READ_RESOURCE: self._call,
             methods.COMPLETE: self._complete,
+            methods.GET_TASK: self._ask_task,
+            methods.CANCEL_TASK: self._ask_task,
+            methods.LIST_TASKS: self._list_tasks,
+            methods.TASK_RESULT: self._task_result,
             **dict.fromkeys(LISTED, self._list),
         }
 
@@ -120,7 +128,10 @@ class LegacyInbound:
             "prompts": changing,
             "resources": {"subscribe": True, **changing},
         }
-        capabilities |= {name: {} for name in sorted(self.middle.capabilities())}
+        known = self.middle.capabilities()
+        capabilities |= {name: {} for name in ("completions", "logging") if name in known}
+        if revision.tasks and TASKS in known:
+            capabilities[TASKS] = OFFERED
         instructions = self.middle.instructions()
         told = {"instructions": instructions} if instructions else {}
         return {
@@ -229,13 +240,32 @@ class LegacyInbound:
         takes_stream = asked.posted.accepts_stream
         rounds = Rounds(self.middle, session.questions, asked.reply, takes_stream)
         try:
-            return self._shaped(await rounds.handled(call), session.caller.revision)
+            outcome = await rounds.handled(call)
+            if isinstance(outcome, Completed) and outcome.task is not None:
+                outcome = self._tasks.adopted(call, outcome)
+            return self._shaped(outcome, session.caller.revision)
         except GatewayError as caught:
             error = _readable(caught)
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
                 return as_bytes(error_result(error, entry.route.server if entry else None))
             raise error from caught
+
+    async def _ask_task(self, asked: Asked) -> bytes:
+        return as_bytes(await self._tasks.ask(asked.request, asked.session.caller))
+
+    async def _list_tasks(self, asked: Asked) -> bytes:
+        return as_bytes(await self._tasks.list(asked.request, asked.session.caller))
+
+    async def _task_result(self, asked: Asked) -> bytes:
+        session, size = asked.session, len(asked.posted.body)
+        task, call = self._tasks.fetching(asked.request, session.caller, size, emitter(asked))
+        rounds = Rounds(
+            self.middle, session.questions, asked.reply, asked.posted.accepts_stream, task.id
+        )
+        outcome = await rounds.handled(call)
+        assert isinstance(outcome, Completed), "questions were answered before"
+        return self._shaped(self._tasks.fetched(task, outcome), session.caller.revision)
 
     async def _complete(self, asked: Asked) -> bytes:
         call = self.middle.call(asked.request, asked.session.caller, len(asked.posted.body))

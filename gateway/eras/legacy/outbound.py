@@ -6,29 +6,42 @@ belongs to one client; a question then interrupts the call that caused it (`park
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from msgspec.structs import replace
 
-from gateway.calls.call import Call, Completed, Outcome
-from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated
+from gateway.calls.call import Call, Caller, Completed, Outcome, TaskRef
+from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated, TaskChanged
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
 from gateway.eras.legacy.leg import Leg
 from gateway.eras.legacy.legs import Legs
 from gateway.eras.legacy.parked import Parked
+from gateway.eras.legacy.tasking import (
+    TASK,
+    TASKS,
+    begun_in,
+    is_asked_for,
+    makes_tasks,
+    tasked,
+)
 from gateway.eras.profile import Profile
 from gateway.eras.questions import ANSWERED, STATE, is_question
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answered, Channel, Greeting
 from gateway.protocol import methods
-from gateway.protocol.errors import BadAnswer, ServerFailure
+from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 log = structlog.get_logger()
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
+
+TAKEN_WITHIN_S = 1.0
+"""How long a server may take to read that a task is given up; nobody waits for its answer."""
 
 
 @dataclass(slots=True)
@@ -47,6 +60,8 @@ class LegacyOutbound:
     _legs: Legs = field(init=False)
     _revision: Revision = NEWEST_LEGACY
     _capabilities: Fields = field(default_factory=dict)
+    _tasks: bool = False
+    """It may be called so that it answers with a task."""
     _watched: frozenset[str] = frozenset()
     _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
     _level: str | None = None
@@ -65,6 +80,7 @@ class LegacyOutbound:
         result = (await opened.answer).result  # never cancelled towards the server: spec, lifecycle
         greeting = _greeting(self.channel.server, result)
         self._capabilities, self._revision = greeting.capabilities, greeting.revision
+        self._tasks = makes_tasks(greeting.capabilities)
         self.channel.tell(methods.INITIALIZED, {})
         return greeting
 
@@ -79,14 +95,47 @@ class LegacyOutbound:
             prompts=found.get(Kind.PROMPT, ()),
             resources=found.get(Kind.RESOURCE, ()),
             templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=frozenset(self._capabilities),
+            capabilities=frozenset(c for c in self._capabilities if c != TASKS or self._tasks),
         )
 
     async def call(self, call: Call) -> Outcome:
+        if call.method == methods.TASK_RESULT:
+            return await self._sent(call, call.method, call.params)
         params = without(downward(call), (ANSWERED, STATE))
+        if self._tasks or TASK in params:
+            params = tasked(call, params, possible=self._tasks)
+        outcome = await self._sent(call, call.method, params)
+        if TASK not in params or not isinstance(outcome, Completed):
+            return outcome
+        own = begun_in(outcome.result)
+        if own is None:
+            return outcome
+        if is_asked_for(call):
+            return replace(outcome, task=TaskRef(self, own, self.channel.server))
+        return await self._awaited(call, own)
+
+    async def _awaited(self, call: Call, task: str) -> Outcome:
+        """The tool makes tasks alone, and this client knows none: wait in its stead."""
+        try:
+            return await self._sent(call, methods.TASK_RESULT, {"taskId": task})
+        except asyncio.CancelledError:
+            await self._cancel_task(task)
+            raise
+
+    async def _cancel_task(self, task: str) -> None:
+        with suppress(GatewayError, TimeoutError):
+            async with asyncio.timeout(TAKEN_WITHIN_S):
+                opened = await self.channel.open(methods.CANCEL_TASK, {"taskId": task})
+                opened.answer.add_done_callback(_noted)
+
+    async def ask(self, method: str, params: Fields, caller: Caller) -> Fields:
+        """Implements `calls.call.Host`."""
+        return (await self._ask(method, params)).result
+
+    async def _sent(self, call: Call, method: str, params: Fields) -> Outcome:
         if call.meta:
             params = {**params, "_meta": call.meta}
-        opened = await self.channel.open(call.method, params, call)
+        opened = await self.channel.open(method, params, call)
         if self.parked is not None and call.method != methods.COMPLETE:
             leg = self.parked.begin(opened, self.channel, call, self._revision)
             return await self._interruptible(leg, call)
@@ -156,6 +205,8 @@ class LegacyOutbound:
             deliver(self.channel, params, hearers)
         elif method == methods.CANCELLED:
             self._legs.withdrawn(value(params, "requestId"))
+        elif method == methods.TASK_STATUS and isinstance(id_ := value(params, "taskId"), str):
+            return TaskChanged(self, id_, params)
         elif method in methods.LIST_CHANGED:
             return ListChanged(Kind(methods.LIST_CHANGED[method]))
         elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):
@@ -169,6 +220,12 @@ class LegacyOutbound:
         except asyncio.CancelledError:
             opened.cancel("No longer needed")
             raise
+
+
+def _noted(answer: "asyncio.Future[Answered]") -> None:
+    """Nobody waits for it; that it failed is no news to anybody."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 def is_about_version(error: ServerFailure) -> bool:

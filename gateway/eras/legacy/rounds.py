@@ -32,6 +32,8 @@ class Rounds:
     reply: Reply
     takes_stream: bool
     """Without one this client cannot be asked in mid-call, whatever it declared."""
+    task: str | None = None
+    """The task that the questions are about, as the client knows it."""
 
     async def handled(self, call: Call) -> Outcome:
         """Serve the call to its end. Raises `GatewayError`."""
@@ -47,7 +49,7 @@ class Rounds:
         try:
             if not self.takes_stream:
                 raise CannotAnswer("The server asks for input, but this client takes no stream")
-            answers = await self.client.put(asked, self.reply)
+            answers = await self.client.put(asked, self.reply, self.task)
             if not answers.by_key and asked.moot is None:
                 await asyncio.sleep(AGAIN_S)
             outcome = await self.middle.handle(self._retry(call, asked, answers.by_key))
@@ -61,7 +63,7 @@ class Rounds:
     def _retry(self, call: Call, asked: InputRequired, answers: dict[str, Json]) -> Call:
         state = {STATE: asked.result[STATE]} if STATE in asked.result else {}
         params = {**call.params, **({ANSWERED: answers} if answers else {}), **state}
-        return replace(call, id=self.middle.new_id(), params=params, spent=Spent())
+        return replace(call, id=self.middle.new_id(), params=params, spent=Spent(), at=None)
 
     def _abandon(self, call: Call, asked: Outcome) -> None:
         """Nobody will answer: a server that waits in mid-call is told so now."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.asking import Questions
 from gateway.eras.legacy.backlog import Backlog, Track
@@ -45,8 +45,9 @@ class Session:
     questions: Questions = field(init=False)
     """What servers ask this client."""
     unsubscribe: Callable[[], None] = lambda: None
-    _unheard: dict[str, Fields] = field(default_factory=dict)
-    """Notification to its params, for when a stream opens: lists by method, updates by URI."""
+    _unheard: dict[str, tuple[str, Fields]] = field(default_factory=dict)
+    """Method and params, for when a stream opens: of lists by method, of resources by URI, of
+    tasks by id."""
 
     def __post_init__(self) -> None:
         self.introduce(self.caller)
@@ -63,6 +64,8 @@ class Session:
                 self._say(CHANGED[kind], CHANGED[kind], {})
             case ResourceUpdated(uri, params) if uri in self.watched:
                 self._say(uri, methods.UPDATED, params)
+            case TaskTold(id_, session, params) if session == self.id:
+                self._say(id_, methods.TASK_STATUS, params)
 
     def attach(self, stream: Stream, broken: tuple[Track, int] | None = None) -> None:
         """Go on over this stream with the one that broke, after the event its client saw
@@ -73,8 +76,8 @@ class Session:
             self.streams.resume(stream, *broken)
         if self.streams.standalone.stream is stream:
             unheard, self._unheard = self._unheard, {}
-            for key, params in unheard.items():
-                self._say(key, key if key in methods.LIST_CHANGED else methods.UPDATED, params)
+            for key, (method, params) in unheard.items():
+                self._say(key, method, params)
 
     def cancel(self, id_: RequestId) -> None:
         """The client gives a request up. Unknown ids are nothing special: it may have ended.
@@ -99,7 +102,7 @@ class Session:
             self.streams.standalone.push(encode_line(Notification(method, params)))
             return
         self._unheard.pop(key, None)
-        self._unheard[key] = params
+        self._unheard[key] = method, params
         if len(self._unheard) > UNHEARD:
             del self._unheard[next(iter(self._unheard))]
 

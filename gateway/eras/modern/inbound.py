@@ -114,7 +114,8 @@ class ModernInbound:
             "prompts": changing,
             "resources": {"subscribe": True, **changing},
         }
-        capabilities |= {name: {} for name in sorted(self.middle.capabilities())}
+        known = self.middle.capabilities()
+        capabilities |= {name: {} for name in ("completions", "logging") if name in known}
         found = {"supportedVersions": SUPPORTED, "capabilities": capabilities}
         instructions = self.middle.instructions()
         told = {"instructions": instructions} if instructions else {}
