@@ -261,6 +261,7 @@ class Far:
             await asyncio.Event().wait()
         finally:
             self.streams.remove(told)
+        return told.http
 
 
 def refusal(
@@ -282,7 +283,7 @@ async def listening(
     app: web.Application, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Serve an application on loopback. Yields the port; ends at once, whatever is open."""
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls, reuse_address=True)
     await site.start()

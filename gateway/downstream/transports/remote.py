@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ KEPT_S = 4.0
 sent in that very moment would be lost."""
 
 AGENT = f"onegate/{__version__}"
+
+AT_ONCE_BYTES = 256 * 1024
 
 REDIRECTS = frozenset({307, 308})
 """Those that keep method and body. With the others a POST would turn into a GET."""
@@ -160,7 +163,7 @@ class Remote:
             return await self.web.session.request(
                 method,
                 url,
-                data=body,
+                data=_payload(body),
                 headers={**self.headers, **headers},
                 allow_redirects=False,
                 ssl=self.tls,
@@ -197,6 +200,11 @@ class Remote:
             "Whether it did what it was asked is not known",
             server=self.server,
         )
+
+
+def _payload(body: bytes | None) -> bytes | BytesIO | None:
+    """In pieces if it is long: written at once it would hold up everybody."""
+    return BytesIO(body) if body is not None and len(body) > AT_ONCE_BYTES else body
 
 
 def is_loopback(host: str | None) -> bool:
