@@ -5,6 +5,7 @@ from pathlib import Path
 from gateway.config.complaints import ConfigError
 from gateway.config.document import Node
 from gateway.config.load import Loaded, load
+from gateway.config.model import Config, HttpServer, StdioServer
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -48,6 +49,20 @@ def error_of_text(text: str | bytes, folder: Path, name: str = "onegate.yaml") -
     except ConfigError as error:
         return str(error)
     raise AssertionError("this was accepted")
+
+
+def program(config: Config, name: str) -> StdioServer:
+    """The section of a server that is started."""
+    section = config.servers[name]
+    assert isinstance(section, StdioServer)
+    return section
+
+
+def elsewhere(config: Config, name: str) -> HttpServer:
+    """The section of a server that is reached over HTTP."""
+    section = config.servers[name]
+    assert isinstance(section, HttpServer)
+    return section
 
 
 def plain(node: Node) -> object:

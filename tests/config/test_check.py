@@ -43,6 +43,20 @@ def test_a_missing_command_is_found_where_it_is_written(tmp_path: Path) -> None:
     ]
 
 
+def test_credentials_in_the_clear_are_doubted_unless_they_stay_near(tmp_path: Path) -> None:
+    text = (
+        "servers:\n  far: {url: http://far.example/mcp, headers: {Authorization: x}}\n"
+        "  near: {url: http://127.0.0.1:80/mcp, headers: {Authorization: x}, ca: ./ca.pem}\n"
+        "  inside: {url: http://tracker:8080/mcp, headers: {Authorization: x}}\n"
+        "  open: {url: http://far.example/mcp}\n"
+    )
+
+    assert _doubts(text, tmp_path) == [
+        "2:14: warning: servers.far.url: its headers travel in the clear; use https",
+        "3:73: warning: servers.near.ca: of no use: the address is not https",
+    ]
+
+
 def test_servers_with_one_prefix_will_clash(tmp_path: Path) -> None:
     text = (
         "servers:\n  a: {command: here}\n  b: {command: here, prefix: a}\n"

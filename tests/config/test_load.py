@@ -8,7 +8,7 @@ import pytest
 from gateway.config.complaints import ConfigError
 from gateway.config.load import find, load
 from gateway.config.units import Address
-from tests.config.corpus import ENVIRON, error_of_text, load_text
+from tests.config.corpus import ENVIRON, error_of_text, load_text, program
 
 GOOD = "servers: {one: {command: server}}\n"
 
@@ -92,8 +92,8 @@ def test_relative_paths_count_from_the_file_and_the_tilde_is_the_home(tmp_path: 
     ).config
 
     assert config.listen == (Address(path=str(tmp_path / "run/a.sock")),)
-    assert config.servers["one"].cwd == tmp_path / "work"
-    assert config.servers["one"].env_file == Path("/home/ann/one.env")
+    assert program(config, "one").cwd == tmp_path / "work"
+    assert program(config, "one").env_file == Path("/home/ann/one.env")
     assert config.calls.path == Path("/var/log/calls.jsonl")
 
 
@@ -140,7 +140,7 @@ def test_a_thousand_servers_load(tmp_path: Path) -> None:
     config = load_text(text, tmp_path).config
 
     assert len(config.servers) == 1000
-    assert config.servers["s999"].args == ("-y", "p999")
+    assert program(config, "s999").args == ("-y", "p999")
 
 
 def test_a_thousand_mistakes_are_counted_and_not_all_shown(tmp_path: Path) -> None:
@@ -213,5 +213,5 @@ def test_a_key_that_is_not_used_may_refer_to_what_is_not_there(tmp_path: Path) -
 def test_the_environment_is_read_only_where_it_is_asked_for(tmp_path: Path) -> None:
     one = load_text("servers: {one: {command: x, env: {A: '${TOKEN}'}}}", tmp_path)
 
-    assert one.config.servers["one"].env == {"A": ENVIRON["TOKEN"]}
-    assert dict(one.config.servers["one"].env).keys() == {"A"}
+    assert program(one.config, "one").env == {"A": ENVIRON["TOKEN"]}
+    assert dict(program(one.config, "one").env).keys() == {"A"}

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from gateway.config.model import Auth, Calls, Config, StdioServer, Token
 from gateway.config.units import Address, Rate
-from tests.config.corpus import ENVIRON, files_of, load_file, load_text
+from tests.config.corpus import CORPUS, ENVIRON, elsewhere, files_of, load_file, load_text, program
 
 SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
@@ -34,7 +34,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 def test_everything_written_arrives() -> None:
     (file,) = (file for file in files_of("good") if file.name == "everything.yaml")
     config = load_file(file).config
-    time, rule = config.servers["time"], config.tools[0]
+    time, rule = program(config, "time"), config.tools[0]
 
     assert config.listen[1:] == (
         Address("::1", 9000),
@@ -61,17 +61,47 @@ def test_everything_written_arrives() -> None:
 
 def test_numbers_in_arguments_stay_as_they_are_written() -> None:
     (file,) = (file for file in files_of("good") if file.name == "norway.yaml")
-    one = load_file(file).config.servers["one"]
+    one = program(load_file(file).config, "one")
 
     assert " ".join(one.args) == "yes on off 1:30 007 0x10 1_000 1.10 ~user 2026-11-30"
     assert one.env == {"COUNTRY": "NO", "ZIP": "01234", "FLAG": "true", "null": "null"}
+
+
+def test_a_server_elsewhere_is_read_as_it_is_written() -> None:
+    file = CORPUS / "good" / "remote.yaml"
+    loaded = load_file(file)
+    tracker, old = elsewhere(loaded.config, "tracker"), elsewhere(loaded.config, "old")
+
+    assert tracker.url == "https://tracker.example/mcp?team=7"
+    assert tracker.headers == {"Authorization": f"Bearer {ENVIRON['TOKEN']}", "X-Level": "3"}
+    assert (tracker.transport, old.transport) == ("auto", "sse")
+    assert (tracker.ca, tracker.cert) == (file.parent / "ca.pem", Path("/home/ann/client.pem"))
+    assert (tracker.connect_timeout_s, old.connect_timeout_s) == (5, 10)
+    assert {f"Bearer {ENVIRON['TOKEN']}", ENVIRON["TOKEN"]} <= loaded.secrets
+    assert "canary" not in repr(loaded.config) + repr(loaded)
+
+
+def test_clients_files_say_in_their_own_words_how_a_server_is_reached() -> None:
+    config = load_file(CORPUS / "good" / "remote_in_a_client_file.json").config
+    found = {name: getattr(section, "transport", "") for name, section in config.servers.items()}
+
+    assert found == {
+        "one": "http",
+        "two": "auto",
+        "three": "sse",
+        "four": "auto",
+        "five": "http",
+        "six": "http",
+        "seven": "http",
+        "eight": "",
+    }
 
 
 def test_nothing_in_a_configuration_can_be_set() -> None:
     config = Config(servers={"one": StdioServer(command="x")})
 
     with pytest.raises(ValidationError):
-        config.servers["one"].command = "y"  # type: ignore[misc]
+        program(config, "one").command = "y"
 
 
 def test_who_may_come_in_follows_from_what_is_written(tmp_path: Path) -> None:
