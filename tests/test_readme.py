@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.config.model import Config, StdioServer, ToolRule, key_of
+from gateway.config.model import Config, HttpServer, StdioServer, ToolRule, key_of
 from gateway.observe.record import CallRecord
 from tests.kit.processes import ROOT
 
@@ -38,7 +38,7 @@ def test_a_snippet_for_a_client_is_json_and_leads_to_the_endpoint(text: str) -> 
     assert "http://127.0.0.1:8765/mcp" in text
 
 
-@pytest.mark.parametrize("section", [Config, StdioServer, ToolRule])
+@pytest.mark.parametrize("section", [Config, StdioServer, HttpServer, ToolRule])
 def test_the_readme_names_every_key_of_the_configuration(section: type[Config]) -> None:
     for attribute in section.model_fields:
         assert f"`{key_of(attribute)}`" in README
