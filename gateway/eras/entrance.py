@@ -19,12 +19,14 @@ from gateway.protocol.errors import GatewayError, InvalidMessage
 from gateway.protocol.headers import LAST_EVENT, SESSION, VERSION
 from gateway.protocol.jsonrpc import (
     Failure,
+    Fields,
     Message,
     Notification,
     Request,
     decode,
     decode_batch,
     encode,
+    shallow,
 )
 from gateway.protocol.methods import INITIALIZE
 from gateway.protocol.revisions import BY_NAME, Era
@@ -60,6 +62,7 @@ class Entrance:
             return _refused(error, error.request_id)
         if isinstance(message, Request | Notification):
             params = message.params
+            _open_meta(params)
             if is_modern(posted.headers, params) and not _negotiates(message, posted.headers):
                 if isinstance(message, Request):
                     return await self.modern.post(message, posted, reply)
@@ -166,6 +169,13 @@ class Entrance:
         if held is None:
             return _refused(InvalidMessage(NO_SESSION), None)
         return self.legacy.sessions.find(held, principal) or _gone(None)
+
+
+def _open_meta(params: Fields) -> None:
+    """Decode `_meta` where it stands, once: whoever serves the request looks into it."""
+    held = params.get("_meta")
+    if held is not None and isinstance(params, dict) and (opened := shallow(held)) is not None:
+        params["_meta"] = opened
 
 
 def _negotiates(message: Request | Notification, headers: Headers) -> bool:

@@ -37,9 +37,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 def read_envelope(request: Request, headers: Headers) -> Envelope:
     """Checks 7 to 10 of the ladder. Raises the error of the first rung that breaks."""
-    for name in ROUTING:
-        if len(headers.getall(name, ())) > 1:
-            raise HeaderMismatch(f"The header {name} is there more than once")
+    given = {name: _only(headers, name) for name in ROUTING}
     held = shallow(request.params.get("_meta"))
     if held is None:
         raise MalformedEnvelope(f"params._meta is missing: it must carry {meta.VERSION}")
@@ -47,9 +45,9 @@ def read_envelope(request: Request, headers: Headers) -> Envelope:
     if not isinstance(version, str):
         raise MalformedEnvelope(f"params._meta lacks {meta.VERSION} (a string)")
     capabilities = held.get(meta.CAPABILITIES)
-    if not isinstance(capabilities, Raw) or shallow(capabilities) is None:
+    if not isinstance(capabilities, Raw) or not bytes(capabilities).startswith(b"{"):
         raise MalformedEnvelope(f"params._meta lacks {meta.CAPABILITIES} (an object)")
-    _check_headers(request, headers, version)
+    _check_headers(request, given, version)
     if version not in SUPPORTED:
         raise UnsupportedVersion(
             f"Protocol version {version!r:.40} is not served here",
@@ -71,25 +69,35 @@ def _level(held: Fields) -> str | None:
     return level if isinstance(level, str) else None
 
 
-def _check_headers(request: Request, headers: Headers, version: str) -> None:
-    _check(headers, header_names.VERSION, version)
-    _check(headers, header_names.METHOD, request.method)
+Given = Mapping[str, str | None]
+"""The routing headers of a request, None where there is none."""
+
+
+def _only(headers: Headers, name: str) -> str | None:
+    values = headers.getall(name, ())
+    if len(values) > 1:
+        raise HeaderMismatch(f"The header {name} is there more than once")
+    return values[0].strip(" \t") if values else None
+
+
+def _check_headers(request: Request, given: Given, version: str) -> None:
+    _check(given, header_names.VERSION, version)
+    _check(given, header_names.METHOD, request.method)
     member = NAMED_BY.get(request.method)
     if member is not None:
-        named = value(request.params, member)
-        given = headers.get(header_names.NAME)
-        if given is None:
+        named = given[header_names.NAME]
+        if named is None:
             raise HeaderMismatch(f"The header {header_names.NAME} is missing")
-        if decode_value(given.strip(" \t")) != named:
+        if decode_value(named) != value(request.params, member):
             raise HeaderMismatch(f"The header {header_names.NAME} is not params.{member}")
 
 
-def _check(headers: Headers, name: str, body: str) -> None:
-    given = headers.get(name)
-    if given is None:
+def _check(given: Given, name: str, body: str) -> None:
+    said = given[name]
+    if said is None:
         raise HeaderMismatch(f"The header {name} is missing")
-    if given.strip(" \t") != body:
-        raise HeaderMismatch(f"The header {name} says {given!r:.60}, the body {body!r:.60}")
+    if said != body:
+        raise HeaderMismatch(f"The header {name} says {said!r:.60}, the body {body!r:.60}")
 
 
 def is_enveloped(params: Fields) -> bool:
