@@ -150,7 +150,7 @@ class Reports:
             server.name,
             lane.phase.value,
             eras=tuple(era.value for era in server.eras),
-            pids=tuple(pid for one in server.connections if (pid := one.transport.pid) is not None),
+            pids=_pids(server),
             since=_since(lane),
             restarts=sum(server.restarts.values()),
             tools=len(listing.tools),
@@ -179,6 +179,12 @@ class Reports:
 def _says(record: Mapping[str, Any], key: str, wanted: str) -> bool:
     """A tool may be asked for by either of its names."""
     return record.get(key) == wanted or (key == "tool" and record.get("name") == wanted)
+
+
+def _pids(server: Downstream) -> tuple[int, ...]:
+    """Of what all clients share first, then of what is one client's own."""
+    every = (*server.connections, *server.apart.pool.connections)
+    return tuple(pid for one in every if (pid := one.transport.pid) is not None)
 
 
 def _since(lane: Lane) -> str:

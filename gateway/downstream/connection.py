@@ -13,6 +13,7 @@ from gateway.downstream.link import Link
 from gateway.downstream.transports.failures import NotAdmitted, WrongTransport
 from gateway.downstream.transports.transport import Departure, Transport
 from gateway.eras.negotiate import Private, may_take_an_older_one, offers, outbound
+from gateway.eras.profile import Profile
 from gateway.eras.sides import Greeting, Outbound
 from gateway.protocol.errors import GatewayError, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request
@@ -31,6 +32,8 @@ class Connection:
     outbound: Outbound
     greeting: Greeting
     offer: Revision
+    profile: Profile | None = None
+    """What the client it serves alone can answer; None: nobody can be asked over it."""
 
     @property
     def is_alive(self) -> bool:
@@ -108,6 +111,7 @@ class Opener:
             self.retire(transport)
             raise
         connection = Connection(era, transport, link, speaker, greeting, proposal)
+        connection.profile = private.profile if private else None
         link.on_told = lambda notification: self._told(connection, notification)
         for notification in told:
             self._told(connection, notification)

@@ -206,7 +206,7 @@ class Fleet:
             return
         self._level = level = wished
         for server in self.servers.values():
-            for connection in server.connections:
+            for connection in (*server.connections, *server.apart.pool.connections):
                 self._beside(self._set_level(connection, level), server.name)
 
     def connected(self, server: Downstream, connection: Connection) -> None:

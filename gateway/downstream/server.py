@@ -23,6 +23,7 @@ from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
+from gateway.downstream.listings import Listings
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.predecessor import Predecessor
 from gateway.downstream.supervise import contained, keep_running
@@ -36,13 +37,9 @@ from gateway.protocol.errors import (
     ServerUnavailable,
     UnsupportedVersion,
 )
-from gateway.protocol.jsonrpc import Fields, value
 from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
-
-MEMBERS = {"tools": "name", "prompts": "name", "resources": "uri", "templates": "uriTemplate"}
-"""Of a listing, and what its items are known by."""
 
 QUIET_S = 0.1
 """Changes of a list come in bursts; they are read once, this long after the first."""
@@ -73,7 +70,7 @@ class Downstream:
     connected: Callable[["Downstream", Connection], None]
     """A connection has just become ready: subscribe again, set levels again."""
     apart: Apart
-    listing: Listing = field(init=False)
+    lists: Listings = field(init=False)
     eras: tuple[Era, ...] = field(init=False)
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     in_flight: int = 0
@@ -89,11 +86,13 @@ class Downstream:
     _in_vain: int = 0
     """Rounds of finding out that found nothing."""
     _changed: set[Kind] = field(default_factory=set)
+    _learning: set[Connection] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.eras = CONFIGURED[self.section.protocol]
         self._known = self.memory.recall(self.key)
-        self.listing = self._known.listing(self.name) if self._known else Listing(self.name)
+        listing = self._known.listing(self.name) if self._known else Listing(self.name)
+        self.lists = Listings(listing, self.section.start_timeout_s)
         if self._known:
             self.opener.dial.recall(self._known.transport)
         if not self.eras and self._known:
@@ -101,7 +100,16 @@ class Downstream:
         self.main = self._new_lane(self._open_main, self._read_lists)
 
     @property
+    def listing(self) -> Listing:
+        return self.lists.current
+
+    @listing.setter
+    def listing(self, listing: Listing) -> None:
+        self.lists.current = listing
+
+    @property
     def connections(self) -> list[Connection]:
+        """Those that clients share."""
         lanes = (self.main, self.second) if self.second else (self.main,)
         return [lane.connection for lane in lanes if lane.connection is not None]
 
@@ -206,8 +214,14 @@ class Downstream:
 
     def heard(self, connection: Connection, notice: Notice) -> None:
         """The server says that a list has changed. Read soon, and once for a burst."""
-        if not isinstance(notice, ListChanged) or self.main.connection is not connection:
-            return  # while it starts the lists are about to be read anyway
+        if not isinstance(notice, ListChanged):
+            return
+        if self.main.connection is not connection:
+            # A private one; or one that starts, whose lists are about to be read anyway.
+            if connection in self.apart.pool.connections and connection not in self._learning:
+                self._learning.add(connection)
+                self._beside(self._learn_again(connection))
+            return
         if not self._changed:
             self._beside(self._read_changed())
         self._changed.add(notice.kind)
@@ -315,22 +329,19 @@ class Downstream:
     # --- lists ---
 
     async def learn(self, connection: Connection) -> None:
-        """A private connection may list more than the shared one: servers offer some tools
-        only to clients that can be asked. What is new is offered to everybody."""
-        part = await connection.outbound.list(frozenset(Kind))
-        more = {
-            member: mine + new
-            for member, key in MEMBERS.items()
-            if (new := _unknown(getattr(part, member), mine := getattr(self.listing, member), key))
-        }
-        if more:
-            self.listing = replace(self.listing, **more)
+        """A private connection may list more than the shared one."""
+        if await self.lists.learn(connection):
             await self.published(self, frozenset())
+
+    async def _learn_again(self, connection: Connection) -> None:
+        await asyncio.sleep(QUIET_S)
+        self._learning.discard(connection)
+        await self.learn(connection)
 
     async def _read_lists(self, connection: Connection) -> None:
         greeting = connection.greeting
         self.listing = replace(self.listing, instructions=greeting.instructions)
-        await self._read(connection, frozenset(Kind))
+        await self.lists.read(connection, Kind)
         await self.published(self, frozenset())
         if self._known and self._known.version != greeting.version and len(self.eras) == 1:
             self.eras = () if self.section.protocol == "auto" else self.eras
@@ -346,29 +357,9 @@ class Downstream:
         self._changed.clear()
         if connection is not None:
             kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in announced))
-            await self._read(connection, kinds)
+            await self.lists.read(connection, kinds)
             await self.published(self, announced)
             await self._remember(connection)
-
-    async def _read(self, connection: Connection, kinds: frozenset[Kind]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for kind in kinds:
-                tasks.create_task(self._read_kind(connection, kind))
-
-    async def _read_kind(self, connection: Connection, kind: Kind) -> None:
-        """One list. If it cannot be had, what was known of it stays on offer."""
-        try:
-            async with asyncio.timeout(self.section.start_timeout_s):
-                part = await connection.outbound.list(frozenset({kind}))
-        except TimeoutError:
-            log.warning("list.failed", server=self.name, kind=str(kind), why="timed out")
-        except GatewayError as error:
-            log.warning("list.failed", server=self.name, kind=str(kind), why=error.message)
-        else:
-            member = {"tool": "tools", "prompt": "prompts", "resource": "resources"}
-            name = member.get(kind, "templates")
-            mine = {name: getattr(part, name), "capabilities": part.capabilities}
-            self.listing = replace(self.listing, **mine)
 
     async def _remember(self, connection: Connection) -> None:
         listing, greeting = self.listing, connection.greeting
@@ -385,8 +376,3 @@ class Downstream:
             instructions=listing.instructions,
         )
         await self.memory.remember(self.key, self._known)
-
-
-def _unknown(found: tuple[Fields, ...], mine: tuple[Fields, ...], key: str) -> tuple[Fields, ...]:
-    known = {value(one, key) for one in mine}
-    return tuple(one for one in found if value(one, key) not in known)

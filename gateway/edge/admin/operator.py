@@ -20,7 +20,7 @@ class ServerReport(msgspec.Struct, frozen=True):
     eras: tuple[str, ...] = ()
     """What it speaks, as far as known: legacy, modern."""
     pids: tuple[int, ...] = ()
-    """One process for each era in use."""
+    """One process for each era in use, then those that single clients have to themselves."""
     since: str | None = None
     """When it came into this state: RFC 3339, UTC."""
     restarts: int = 0
