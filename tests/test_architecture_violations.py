@@ -63,7 +63,7 @@ HOUSE = {
         "may catch everything",
     ),
     "a task of the loop": ("a.py", SAID + "get_running_loop().create_task(x)\n", "create_task"),
-    "a task where exempt": ("config/load.py", SAID + "asyncio.create_task(x)\n", "create_task"),
+    "a task where exempt": ("config/environ.py", SAID + "asyncio.create_task(x)\n", "create_task"),
     "the environment": ("calls/call.py", SAID + "x = os.environ\n", "read it"),
     "a global": ("a.py", SAID + "def f() -> None:\n    global x\n    x = 1\n", "no global state"),
     "a private name": ("a.py", SAID + "from gateway.b import _c\n", "private to gateway.b"),
@@ -104,7 +104,7 @@ def test_a_rule_for_tests_sees_its_violation(tree: Path, source: str, words: str
         ("edge/endpoint.py", "try:\n    x = 1\nexcept Exception:\n    x = 2\n"),
         ("calls/call.py", "try:\n    x = 1\nexcept BaseException:\n    x = 2\n    raise\n"),
         ("eras/legacy/inbound.py", "x = Era.LEGACY\n"),
-        ("config/load.py", "x = os.environ\n"),
+        ("config/environ.py", "x = os.environ\n"),
         ("a.py", "# Windows has none\nx = None  # type: ignore[misc]\n"),
         (
             "../tests/test_a.py",

@@ -8,7 +8,6 @@ import secrets
 import time
 from asyncio import TaskGroup
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -24,6 +23,7 @@ from gateway.calls.watching import Watching
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.shelf import Shelf
+from gateway.config.environ import state_folder
 from gateway.config.load import Loaded
 from gateway.config.model import Config
 from gateway.downstream.fleet import Fleet
@@ -147,16 +147,6 @@ def compose(
         tasks,
         tuple(spools),
     )
-
-
-def state_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where to remember servers; None if there is no place to think of."""
-    if chosen := environ.get("ONEGATE_STATE"):
-        return Path(chosen)
-    if base := environ.get("XDG_STATE_HOME"):
-        return Path(base) / "onegate"
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    return Path(home) / ".local" / "state" / "onegate" if home else None
 
 
 async def _published(

@@ -18,7 +18,8 @@ EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 def loaded(file: Path | None) -> "Loaded":
     """The configuration. Raises `Misconfigured` with all that is wrong with it."""
     from gateway.config.complaints import ConfigError
-    from gateway.config.load import environment, load
+    from gateway.config.environ import environment
+    from gateway.config.load import load
 
     try:
         return load(file, environment(), here())
@@ -50,7 +51,8 @@ class Reach:
         Raises `Misconfigured` if there is one that cannot be used.
         """
         from gateway.config.complaints import ConfigError
-        from gateway.config.load import VARIABLE, environment, find
+        from gateway.config.environ import environment
+        from gateway.config.load import VARIABLE, find
 
         environ = environment()
         if self.file is None and not environ.get(VARIABLE):

@@ -14,7 +14,8 @@ import structlog
 from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
 from gateway.cli.reach import loaded
 from gateway.cli.standing_in import plain, shown
-from gateway.config.load import Loaded, environment
+from gateway.config.environ import environment
+from gateway.config.load import Loaded
 from gateway.edge.admin.operator import ServerReport
 from gateway.observe.logs import configure_logs
 from gateway.observe.stream import LineStream

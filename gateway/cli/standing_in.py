@@ -76,7 +76,7 @@ def _started(
     found: "Loaded", only: frozenset[str], stand_in: Callable[["Gateway"], Awaitable[T]]
 ) -> T:
     from gateway.app.running import running
-    from gateway.config.load import environment
+    from gateway.config.environ import environment
 
     _quiet(found)
 

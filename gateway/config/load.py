@@ -1,6 +1,5 @@
 """Find the configuration file, and turn it into a `Config` or into all that is wrong with it."""
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,11 +58,6 @@ class Places:
     def flaw(self, flaw: Flaw) -> Complaint:
         span, quoted = flaw.span, self.quotes.quote(flaw.span)
         return Complaint(self.shown, flaw.problem, (), span.line, span.column, quoted)
-
-
-def environment() -> Mapping[str, str]:
-    """The process's environment as it is now."""
-    return dict(os.environ)
 
 
 def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Loaded:

@@ -36,7 +36,7 @@ MAY_NAME_AN_ERA = {
     "gateway/eras/": "and told apart there",
     "gateway/downstream/server.py": "a server has a process for each era, chosen for each call",
 }
-MAY_READ_THE_ENVIRONMENT = {"gateway/config/load.py", "gateway/downstream/environment.py"}
+MAY_READ_THE_ENVIRONMENT = {"gateway/config/environ.py", "gateway/downstream/environment.py"}
 UNOWNED = {"asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "logging.getLogger"}
 
 
@@ -189,7 +189,7 @@ def environment_read_in_two_places(module: Module) -> Iterator[Complaint]:
     for node in ast.walk(module.tree):
         names = {"os.environ", "os.environb", "os.getenv"}
         if isinstance(node, ast.Attribute) and ast.unparse(node) in names:
-            yield node.lineno, "only config/load.py and downstream/environment.py read it"
+            yield node.lineno, "only config/environ.py and downstream/environment.py read it"
 
 
 def nothing_global(module: Module) -> Iterator[Complaint]:
