@@ -43,10 +43,12 @@ class Listings:
     _shared: dict[Kind, Items] = field(default_factory=dict)
     _private: dict[Profile | None, dict[Kind, Items]] = field(default_factory=dict)
     """By what the client behind a connection can answer: the same for all such clients."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """What was asked for last is what counts."""
 
     async def read(self, connection: Connection, kinds: Iterable[Kind]) -> None:
         """Read these lists over the shared connection. What cannot be had stays as it was."""
-        async with asyncio.TaskGroup() as tasks:
+        async with self._turn, asyncio.TaskGroup() as tasks:
             for kind in kinds:
                 tasks.create_task(self._read(connection, kind))
 

@@ -216,15 +216,16 @@ class Downstream:
         """The server says that a list has changed. Read soon, and once for a burst."""
         if not isinstance(notice, ListChanged):
             return
-        if self.main.connection is not connection:
-            # A private one; or one that starts, whose lists are about to be read anyway.
-            if connection in self.apart.pool.connections and connection not in self._learning:
+        if connection in self.apart.pool.connections:
+            if connection not in self._learning:
                 self._learning.add(connection)
                 self._beside(self._learn_again(connection))
-            return
-        if not self._changed:
-            self._beside(self._read_changed())
-        self._changed.add(notice.kind)
+        elif self.main.phase is Phase.STARTING:
+            self._changed.add(notice.kind)  # its lists are just being read
+        elif self.main.connection is connection:
+            if not self._changed:
+                self._beside(self._read_changed(connection))
+            self._changed.add(notice.kind)
 
     def _beside(self, work: Awaitable[None]) -> None:
         self.tasks.create_task(contained(work, self.name))
@@ -341,24 +342,27 @@ class Downstream:
     async def _read_lists(self, connection: Connection) -> None:
         greeting = connection.greeting
         self.listing = replace(self.listing, instructions=greeting.instructions)
+        self._changed.clear()
         await self.lists.read(connection, Kind)
         await self.published(self, frozenset())
         if self._known and self._known.version != greeting.version and len(self.eras) == 1:
             self.eras = () if self.section.protocol == "auto" else self.eras
         await self._connected(connection)
         self._beside(self._remember(connection))
+        if self._changed:  # servers say so at every start: clients hear of it if it is true
+            self._beside(self._read_changed(connection, quietly=True))
 
     async def _connected(self, connection: Connection) -> None:
         self.connected(self, connection)
 
-    async def _read_changed(self) -> None:
+    async def _read_changed(self, connection: Connection, *, quietly: bool = False) -> None:
         await asyncio.sleep(QUIET_S)
-        announced, connection = frozenset(self._changed), self.main.connection
+        changed = frozenset(self._changed)
         self._changed.clear()
-        if connection is not None:
-            kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in announced))
-            await self.lists.read(connection, kinds)
-            await self.published(self, announced)
+        kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
+        await self.lists.read(connection, kinds)
+        await self.published(self, frozenset() if quietly else changed)
+        if connection is self.main.connection:
             await self._remember(connection)
 
     async def _remember(self, connection: Connection) -> None:
