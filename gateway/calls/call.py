@@ -53,6 +53,9 @@ class Host(Protocol):
     async def ask(self, method: str, params: Fields, caller: Caller) -> Fields:
         """Send a request that is no call; its result. Raises `GatewayError`."""
 
+    async def follow(self, tasks: frozenset[str]) -> None:
+        """Be told how these tasks are, by the server's own ids, and of no others."""
+
 
 class TaskRef(msgspec.Struct, frozen=True):
     """A task at a server, under the server's own id."""

@@ -7,12 +7,13 @@ Source: 2025-11-25, basic/utilities/tasks, "Security"; the extension
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.calls.call import Call, Caller, Host, TaskRef
 from gateway.calls.notices import Board, Notice, TaskChanged, TaskTold
-from gateway.protocol.errors import UnknownEntry
+from gateway.protocol.errors import GatewayError, UnknownEntry
 from gateway.protocol.jsonrpc import Fields, Json, value
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -36,6 +37,8 @@ class Task:
     caller: Caller
     """Who began it."""
     expires: float
+    followers: int = 0
+    """How many clients listen for it."""
     last: Fields = field(default_factory=dict)
     """What its server said of it last, under our id."""
 
@@ -95,6 +98,26 @@ class Tasks:
         if task is None or not task.is_of(caller):
             raise UnknownEntry("Unknown task: it has expired, or never was")
         return task
+
+    def is_known(self, id_: str, caller: Caller) -> bool:
+        task = self._held.get(id_)
+        return task is not None and task.is_of(caller)
+
+    async def follow(self, ids: Iterable[str]) -> None:
+        """A client wants to be told how these are, from now on."""
+        tasks = [task for id_ in ids if (task := self._held.get(id_)) is not None]
+        for task in tasks:
+            task.followers += 1
+        for host in {id(task.host): task.host for task in tasks}.values():
+            followed = [t.own for t in self._held.values() if t.host is host and t.followers]
+            with suppress(GatewayError):  # it may be gone, and with it what there is to tell
+                await host.follow(frozenset(followed))
+
+    def unfollow(self, ids: Iterable[str]) -> None:
+        """The server need not know at once: what it tells too much is dropped here."""
+        for id_ in ids:
+            if id_ in self._held:
+                self._held[id_].followers -= 1
 
     def of(self, caller: Caller) -> list[Task]:
         """What this client may see listed. Without principals, what its own session began."""

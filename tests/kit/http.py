@@ -16,7 +16,12 @@ Message = dict[str, Any]
 PREFIX = "io.modelcontextprotocol/"
 MODERN = "2026-07-28"
 ACCEPT = "application/json, text/event-stream"
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
 PATIENCE = aiohttp.ClientTimeout(total=60)
 
 

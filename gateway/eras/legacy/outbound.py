@@ -132,6 +132,9 @@ class LegacyOutbound:
         """Implements `calls.call.Host`."""
         return (await self._ask(method, params)).result
 
+    async def follow(self, tasks: frozenset[str]) -> None:
+        """Nothing to do: in this era servers tell of all."""
+
     async def _sent(self, call: Call, method: str, params: Fields) -> Outcome:
         if call.meta:
             params = {**params, "_meta": call.meta}

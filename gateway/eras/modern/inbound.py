@@ -11,6 +11,7 @@ from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
 from gateway.eras.modern.listen import listen
+from gateway.eras.modern.tasks import METHODS, TASK, TaskMethods
 from gateway.eras.questions import ASKED, for_modern, questions_in
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Headers, Posted, Reply
@@ -72,9 +73,11 @@ class ModernInbound:
     _identity: dict[str, Json] = field(init=False)
     _stamp: Fields = field(init=False)
     _lists: Lists = field(init=False)
+    _tasks: TaskMethods = field(init=False)
     _methods: dict[str, Served] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._tasks = TaskMethods(self.middle)
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
         self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
         self._identity = identity
@@ -86,6 +89,7 @@ class ModernInbound:
             methods.GET_PROMPT: self._call,
             methods.READ_RESOURCE: self._call,
             methods.COMPLETE: self._complete,
+            **dict.fromkeys(METHODS, self._task),
             **dict.fromkeys(LISTED, self._list),
         }
 
@@ -116,6 +120,8 @@ class ModernInbound:
         }
         known = self.middle.capabilities()
         capabilities |= {name: {} for name in ("completions", "logging") if name in known}
+        if meta.TASKS in known:
+            capabilities["extensions"] = {meta.TASKS: {}}
         found = {"supportedVersions": SUPPORTED, "capabilities": capabilities}
         instructions = self.middle.instructions()
         told = {"instructions": instructions} if instructions else {}
@@ -129,7 +135,7 @@ class ModernInbound:
     async def _listen(self, asked: Asked) -> bytes:
         if not asked.posted.accepts_stream:
             raise NotAcceptable("A subscription is a stream: accept text/event-stream")
-        closing = await listen(self.middle, asked.request, asked.reply)
+        closing = await listen(self.middle, asked.request, self._caller(asked), asked.reply)
         told = {**self._identity, **closing["_meta"]}
         return as_bytes({**closing, **self._stamp, "_meta": told})
 
@@ -154,7 +160,13 @@ class ModernInbound:
             if (visit := _to_visit(error, envelope.capabilities)) is not None:
                 return as_bytes({**visit, **self._stamp, "resultType": "input_required"})
             raise _readable(error, call.name) from error
+        if isinstance(outcome, Completed) and outcome.task is not None:
+            outcome = self._tasks.adopted(call, outcome)
         return self._shaped(outcome, request.method)
+
+    async def _task(self, asked: Asked) -> bytes:
+        answered = await self._tasks.ask(asked.request, self._caller(asked))
+        return self._shaped(answered, asked.request.method)
 
     async def _complete(self, asked: Asked) -> bytes:
         call = self.middle.call(asked.request, self._caller(asked), len(asked.posted.body))
@@ -190,6 +202,8 @@ class ModernInbound:
                 if outcome.ours:
                     result = {**result, ASKED: _modern_questions(result)}
             case Completed(result):
+                if outcome.task is not None:
+                    stamp["resultType"] = TASK
                 if method == methods.READ_RESOURCE:
                     stamp = {**CACHE, **{k: result[k] for k in CACHE if k in result}, **stamp}
         return as_bytes({**result, **stamp})

@@ -4,12 +4,14 @@ Source: 2026-07-28, basic/patterns/subscriptions.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.calls.call import Caller
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
 from gateway.eras.middle import Middle
+from gateway.eras.modern.tasks import require_tasks
 from gateway.eras.sides import Reply
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import InvalidParams
@@ -22,6 +24,8 @@ FLAGS = {
 }
 CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
 WATCHED = "resourceSubscriptions"
+TASKS = "taskIds"
+"""Of the extension."""
 MOST_WATCHED = 1000
 """URIs one listen may name: each is kept in memory, and told to a server."""
 
@@ -32,23 +36,35 @@ class Filter:
 
     kinds: frozenset[Kind]
     uris: frozenset[str]
+    tasks: frozenset[str]
     honoured: Fields
 
 
-async def listen(middle: Middle, request: Request, reply: Reply) -> dict[str, Json]:
+async def listen(middle: Middle, request: Request, caller: Caller, reply: Reply) -> dict[str, Json]:
     """Serve one listen until the client goes (which cancels this) or the gateway closes.
 
     Returns the closing result. Raises `InvalidParams` for a filter that is none.
     """
     wanted = read_filter(request.params)
+    if TASKS in wanted.honoured:
+        require_tasks(caller.capabilities)
+        wanted = _knowing(wanted, middle, caller)
     with ExitStack() as last:
         last.callback(middle.watching.drop, wanted.uris)
         await middle.watching.add(wanted.uris)  # the client may go while servers are told
         last.callback(middle.board.subscribe(partial(_tell, reply, request.id, wanted)))
+        last.callback(middle.tasks.unfollow, wanted.tasks)
+        await middle.tasks.follow(wanted.tasks)
         params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
         reply.push(Notification(methods.ACKNOWLEDGED, params))
         await middle.closing.wait()
     return {"_meta": {meta.SUBSCRIPTION: request.id}}
+
+
+def _knowing(wanted: Filter, middle: Middle, caller: Caller) -> Filter:
+    """Without the tasks that this client may not know of, or nobody does."""
+    known = [id_ for id_ in sorted(wanted.tasks) if middle.tasks.is_known(id_, caller)]
+    return replace(wanted, tasks=frozenset(known), honoured={**wanted.honoured, TASKS: known})
 
 
 def read_filter(params: Fields) -> Filter:
@@ -65,8 +81,23 @@ def read_filter(params: Fields) -> Filter:
     honoured: dict[str, Json] = {flag: True for flag in FLAGS.values() if asked.get(flag) is True}
     if WATCHED in asked:
         honoured[WATCHED] = uris
+    tasks = _task_ids(asked)
+    if tasks is not None:
+        honoured[TASKS] = tasks
     kinds = frozenset(kind for kind, flag in FLAGS.items() if flag in honoured)
-    return Filter(kinds, frozenset(uris), honoured)
+    return Filter(kinds, frozenset(uris), frozenset(tasks or ()), honoured)
+
+
+def _task_ids(asked: dict[str, Json]) -> list[str] | None:
+    """The tasks that a filter names, if it speaks of any."""
+    ids = asked.get(TASKS)
+    if ids is None:
+        return None
+    if not isinstance(ids, list) or not all(isinstance(id_, str) for id_ in ids):
+        raise InvalidParams(f"params.notifications.{TASKS} must be a list of ids")
+    if len(ids) > MOST_WATCHED:
+        raise InvalidParams(f"params.notifications.{TASKS}: at most {MOST_WATCHED} ids")
+    return ids
 
 
 def _tell(reply: Reply, id_: RequestId, wanted: Filter, notice: Notice) -> None:
@@ -76,3 +107,5 @@ def _tell(reply: Reply, id_: RequestId, wanted: Filter, notice: Notice) -> None:
             reply.push(Notification(CHANGED[kind], {"_meta": tag}))
         case ResourceUpdated(uri, params) if uri in wanted.uris:
             reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
+        case TaskTold(task, _, params) if task in wanted.tasks:
+            reply.push(Notification(methods.TASKS_TOLD, {**params, "_meta": tag}))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.calls.call import Call, Completed, InputRequired, Outcome
-from gateway.calls.notices import ListChanged, Notice, ResourceUpdated
+from gateway.calls.call import Call, Caller, Completed, InputRequired, Outcome, TaskRef
+from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskChanged
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.modern.tasks import declares_tasks
 from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import BadAnswer, GatewayError, UnsupportedVersion
@@ -23,7 +24,9 @@ NOTHING = Raw(b"{}")
 ACKNOWLEDGED_WITHIN_S = 2.0
 """How long a watch waits to be confirmed, so that a change right after it is not missed."""
 
-COMPLETE, INPUT_REQUIRED = "complete", "input_required"
+COMPLETE, INPUT_REQUIRED, TASK = "complete", "input_required", "task"
+FOLLOWS = raw({"extensions": {meta.TASKS: {}}})
+"""What we declare to hear of tasks."""
 ALL_CHANGES: Fields = dict.fromkeys(
     ("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True
 )
@@ -39,6 +42,10 @@ class ModernOutbound:
     default_level: str = "info"
     """Log level for clients that set none: legacy servers would log on their own."""
     _capabilities: Fields = field(default_factory=dict)
+    _tasks: bool = False
+    """It has the extension for tasks."""
+    _watched: frozenset[str] = frozenset()
+    _followed: frozenset[str] = frozenset()
     _listening: OpenRequest | None = None
     _watching: asyncio.Lock = field(default_factory=asyncio.Lock)
     _acknowledged: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,6 +62,7 @@ class ModernOutbound:
         result = (await self._ask(methods.DISCOVER, {})).result
         greeting = greeting_of(self.channel.server, result)
         self._capabilities = greeting.capabilities
+        self._tasks = declares_tasks(greeting.capabilities)
         return greeting
 
     async def list(self, kinds: frozenset[Kind]) -> Listing:
@@ -68,13 +76,13 @@ class ModernOutbound:
             prompts=found.get(Kind.PROMPT, ()),
             resources=found.get(Kind.RESOURCE, ()),
             templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=frozenset(self._capabilities),
+            capabilities=frozenset(self._capabilities) | ({meta.TASKS} if self._tasks else set()),
         )
 
     async def call(self, call: Call) -> Outcome:
         envelope = dict(self._envelope)
         if call.caller.capabilities is not None:
-            envelope[meta.CAPABILITIES] = carried(call.caller.capabilities)
+            envelope[meta.CAPABILITIES] = self._carried(call.caller.capabilities)
         if call.log_level is not None:
             envelope[meta.LOG_LEVEL] = call.log_level
         params = {**downward(call), "_meta": {**call.meta, **envelope}}
@@ -93,15 +101,37 @@ class ModernOutbound:
             return Completed(answered.result, answered.size)
         if kind == INPUT_REQUIRED:
             return InputRequired(answered.result, answered.size)
+        if kind == TASK and isinstance(id_ := value(answered.result, "taskId"), str):
+            task = TaskRef(self, id_, self.channel.server)
+            return Completed(answered.result, answered.size, task)
         raise BadAnswer(f"{self.channel.server} answered with an unknown resultType: {kind!r:.40}")
+
+    async def ask(self, method: str, params: Fields, caller: Caller) -> Fields:
+        """Implements `calls.call.Host`."""
+        declared = self._carried(caller.capabilities or NOTHING)
+        envelope = {**self._envelope, meta.CAPABILITIES: declared}
+        return (await self._answered(method, {**params, "_meta": envelope})).result
+
+    async def follow(self, tasks: frozenset[str]) -> None:
+        if tasks != self._followed:
+            self._followed = tasks
+            await self.watch(self._watched)
 
     async def watch(self, uris: frozenset[str]) -> None:
         """Listen anew for all list changes and these resources; the old ear closes after."""
         async with self._watching:
+            self._watched = uris
             before = self._listening
             wanted = {**ALL_CHANGES, "resourceSubscriptions": sorted(uris)}
+            if self._followed:
+                wanted["taskIds"] = sorted(self._followed)
             self._acknowledged.clear()
-            self._listening = await self._open(methods.LISTEN, {"notifications": wanted})
+            envelope = {**self._envelope, meta.CAPABILITIES: FOLLOWS}
+            params = {
+                "notifications": wanted,
+                "_meta": envelope if self._followed else self._envelope,
+            }
+            self._listening = await self.channel.open(methods.LISTEN, params)
             self._listening.answer.add_done_callback(self._stopped_listening)
             with suppress(TimeoutError):  # a server that never says so may still keep its word
                 async with asyncio.timeout(ACKNOWLEDGED_WITHIN_S):
@@ -125,6 +155,8 @@ class ModernOutbound:
             deliver(self.channel, params, owners)
         elif method == methods.ACKNOWLEDGED:
             self._acknowledged.set()
+        elif method == methods.TASKS_TOLD and isinstance(id_ := value(params, "taskId"), str):
+            return TaskChanged(self, id_, {k: v for k, v in params.items() if k != "_meta"})
         elif method in methods.LIST_CHANGED:
             return ListChanged(Kind(methods.LIST_CHANGED[method]))
         elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):
@@ -141,11 +173,14 @@ class ModernOutbound:
         elif why.kind != "unavailable":  # many servers simply have no listen
             log.info("listen.refused", server=self.channel.server, why=why.message)
 
-    async def _open(self, method: str, params: Fields) -> OpenRequest:
-        return await self.channel.open(method, {**params, "_meta": self._envelope})
-
     async def _ask(self, method: str, params: Fields) -> Answered:
-        opened = await self._open(method, params)
+        return await self._answered(method, {**params, "_meta": self._envelope})
+
+    def _carried(self, capabilities: Raw) -> Json:
+        return carried(capabilities, frozenset({meta.TASKS}) if self._tasks else frozenset())
+
+    async def _answered(self, method: str, params: Fields) -> Answered:
+        opened = await self.channel.open(method, params)
         try:
             return await opened.answer
         except asyncio.CancelledError:
@@ -153,12 +188,15 @@ class ModernOutbound:
             raise
 
 
-def carried(capabilities: Raw) -> Json:
-    """What of a client's capabilities the server may count on: all but extensions, of
-    which the gateway carries none."""
+def carried(capabilities: Raw, extensions: frozenset[str]) -> Json:
+    """What of a client's capabilities the server may count on: of the extensions only those
+    that the server has, and the gateway can carry."""
     if b"extensions" not in bytes(capabilities):
         return capabilities
-    return {k: v for k, v in (shallow(capabilities) or {}).items() if k != "extensions"}
+    declared = dict(shallow(capabilities) or {})
+    wanted = shallow(declared.pop("extensions", None)) or {}
+    kept = {name: held for name, held in wanted.items() if name in extensions}
+    return {**declared, "extensions": kept} if kept else declared
 
 
 def greeting_of(server: str, result: Fields) -> Greeting:
