@@ -166,7 +166,9 @@ async def parked(client: Modern, name: str, arguments: Message | None = None) ->
 def retry_of(asked: Message, answering: Answering = answer_to) -> Message:
     """What of a retry belongs to its round: the answers, and the token."""
     given = {key: answering(each) for key, each in asked["inputRequests"].items()}
-    return {"inputResponses": given, "requestState": asked["requestState"]}
+    return {"inputResponses": given} | {
+        name: asked[name] for name in ("requestState",) if name in asked
+    }
 
 
 @dataclass(frozen=True)
