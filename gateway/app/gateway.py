@@ -81,7 +81,10 @@ class Gateway:
                 is_local=self.admin.is_loopback,
                 request_s=config.limits.request_s,
             )
-            self._admin_listener = await self._start(self._pages.serve, Pulse(), bound)
+            # Operators get in when clients are already sent away.
+            self._admin_listener = await self._start(
+                self._pages.serve, Pulse(), bound, spare_share=0.5
+            )
         bound = await bind(config.listen, "listen")
         self.listening = tuple(one.address for one in bound)
         pulse = Pulse(head_s=config.limits.request_s)
@@ -158,9 +161,17 @@ class Gateway:
             self.middle.tasks.expire()
             self.fleet.expire()
 
-    async def _start(self, serve: Serve, pulse: Pulse, bound: Sequence[Bound]) -> Listener:
-        header_bytes = self.config.limits.header_bytes
-        listener = Listener(serve, pulse, self.tasks, header_bytes=header_bytes)
+    async def _start(
+        self, serve: Serve, pulse: Pulse, bound: Sequence[Bound], spare_share: float = 1.0
+    ) -> Listener:
+        listener = Listener(
+            serve,
+            pulse,
+            self.tasks,
+            header_bytes=self.config.limits.header_bytes,
+            spare_share=spare_share,
+        )
+        self.operator.crowds.append(listener.crowd)
         await listener.start(bound)
         return listener
 

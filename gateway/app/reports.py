@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from gateway.edge.admin.operator import (
     Setting,
     ToolReport,
 )
+from gateway.edge.crowd import Crowd
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
@@ -63,6 +64,8 @@ class Reports:
     _reload: tuple[bool, float | None] = (True, None)
     is_open: bool = False
     """Clients can connect, and are not being sent away."""
+    crowds: list[Crowd] = field(default_factory=list)
+    """Of every listener."""
 
     def servers(self) -> Sequence[ServerReport]:
         return [
@@ -133,7 +136,7 @@ class Reports:
     def stats(self) -> GatewayStats:
         """The state of things, for one scrape."""
         servers = (
-            ServerStats(name, server.is_ready, server.in_flight, server.restarts)
+            ServerStats(name, server.is_ready, self.fleet.in_flight(name), server.restarts)
             for name, server in self.fleet.servers.items()
         )
         return GatewayStats(
@@ -142,6 +145,7 @@ class Reports:
             sum(spool.dropped for spool in self.spools),
             self.stream.dropped if self.stream else 0,
             *self._reload,
+            sum(crowd.refused for crowd in self.crowds),
         )
 
     def _report(self, server: Downstream) -> ServerReport:
@@ -156,7 +160,7 @@ class Reports:
             tools=len(listing.tools),
             prompts=len(listing.prompts),
             resources=len(listing.resources) + len(listing.templates),
-            in_flight=server.in_flight,
+            in_flight=self.fleet.in_flight(server.name),
             last_error=lane.last_error or None,
             command=server.opener.dial.shown,
             required=server.section.required,

@@ -16,6 +16,7 @@ from gateway.cli.reach import loaded
 from gateway.cli.standing_in import plain, shown
 from gateway.config.environ import environment
 from gateway.config.load import Loaded
+from gateway.downstream.open_files import raise_limit
 from gateway.edge.admin.operator import ServerReport
 from gateway.observe.logs import configure_logs
 from gateway.observe.stream import LineStream
@@ -34,6 +35,7 @@ def serve(file: Path | None) -> None:
     stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
     for doubt in found.warnings:
         log.warning("config.doubted", at=f"{doubt.file}:{doubt.line}", problem=doubt.problem)
+    raise_limit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(Hurried):
             runner.run(_until_told(found, stream))

@@ -112,6 +112,10 @@ class Fleet:
         self._restock()
         return done
 
+    def in_flight(self, name: str) -> int:
+        """Calls that a server of this name is working on, or that wait for it to start."""
+        return sum(server.in_flight for server in self.succession.all if server.name == name)
+
     # --- what servers say ---
 
     async def published(self, server: Downstream, announced: frozenset[Kind]) -> None:

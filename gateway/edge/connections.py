@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 
 from gateway.edge.body import ClientGone
+from gateway.edge.crowd import BUSY, Crowd
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import INTERNAL_ERROR, Refused
 
@@ -47,6 +48,13 @@ class Connection(web.RequestHandler):
         self.leaver: Leaver | None = None
         self.unsent = 0
         self.unmoved_s = since_s
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        crowd = cast(Connections, self._manager).crowd
+        if not crowd.admits(transport, self.since_s):
+            cast(asyncio.Transport, transport).write(BUSY)
+            self.force_close()
 
     def check(self, pulse: Pulse) -> None:
         """Close it if its client reads or says nothing for too long."""
@@ -115,9 +123,10 @@ class Connections(web.Server):
     legacy clients too, for which a lost connection cancels nothing.
     """
 
-    def __init__(self, handler: Any, pulse: Pulse, *, header_bytes: int) -> None:
+    def __init__(self, handler: Any, pulse: Pulse, crowd: Crowd, *, header_bytes: int) -> None:
         super().__init__(handler, request_factory=self._heard)
         self._pulse = pulse
+        self.crowd = crowd
         self.header_bytes = header_bytes
         self._running = asyncio.get_running_loop()
         self._settings: dict[str, Any] = {

@@ -9,6 +9,7 @@ import structlog
 from aiohttp import web
 
 from gateway.edge.connections import Connection, Connections
+from gateway.edge.crowd import Crowd
 from gateway.edge.pulse import Pulse
 from gateway.edge.sockets import Bound
 
@@ -25,9 +26,17 @@ class Listener:
     """One handler on one or more addresses. Everything it starts is a task of `tasks`."""
 
     def __init__(
-        self, serve: Serve, pulse: Pulse, tasks: asyncio.TaskGroup, *, header_bytes: int
+        self,
+        serve: Serve,
+        pulse: Pulse,
+        tasks: asyncio.TaskGroup,
+        *,
+        header_bytes: int,
+        spare_share: float = 1.0,
     ) -> None:
-        self._connections = Connections(serve, pulse, header_bytes=header_bytes)
+        """`spare_share`: of the files kept from clients, so many are kept from these."""
+        self.crowd = Crowd(share=spare_share)
+        self._connections = Connections(serve, pulse, self.crowd, header_bytes=header_bytes)
         self._pulse = pulse
         self._tasks = tasks
         self._bound: tuple[Bound, ...] = ()

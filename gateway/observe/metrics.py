@@ -65,6 +65,7 @@ class GatewayStats:
     """Of the last time the configuration was read."""
     reloaded_at: float | None = None
     """When it last was read with success, seconds since 1970; None: only at the start."""
+    connections_refused: int = 0
 
 
 class Metrics(Collector):
@@ -187,6 +188,11 @@ class Metrics(Collector):
             ("log_lines", "Lines of the log lost: nobody read it.", self._now.log_lines_dropped),
         ):
             yield CounterMetricFamily(f"onegate_{name}_dropped", documentation, value=count)
+        yield CounterMetricFamily(
+            "onegate_connections_refused",
+            "Clients sent away because too many files were open.",
+            value=self._now.connections_refused,
+        )
 
     def _named(self, record: CallRecord) -> tuple[str, str]:
         """A tool's two labels: what its server calls it, and what clients do."""

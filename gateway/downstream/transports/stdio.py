@@ -20,6 +20,7 @@ import structlog
 
 from gateway.downstream.environment import CannotStart, Launch, Program
 from gateway.downstream.exit_watch import ExitWatch
+from gateway.downstream.open_files import restore_limit
 from gateway.downstream.stderr import Stderr
 from gateway.downstream.stopping import Group, stop
 from gateway.downstream.transports.pipes import Inlet, Outlet, open_pipe
@@ -153,6 +154,7 @@ class StdioTransport:
             except (OSError, ValueError) as error:
                 raise _cannot_start(program.path, error) from None
             ours.pop_all()
+        restore_limit(process.pid)
         self.pid = process.pid
         self._group = Group(process.pid)
         if self._warden is not None:
