@@ -93,6 +93,24 @@ def serve(file: Path | None) -> None:
 
 
 @main.command()
+@click.option("--url", metavar="URL", help="Of a running gateway: http://..., or unix:PATH.")
+@CONFIG
+@click.option(
+    "--token-file", type=IN_FILE, metavar="FILE", help="Holds the token, else $ONEGATE_TOKEN does."
+)
+@click.option("--token", envvar="ONEGATE_TOKEN", hidden=True)
+def stdio(url: str | None, file: Path | None, token_file: Path | None, token: str | None) -> None:
+    """Be one MCP server on stdin and stdout.
+
+    For clients that can only start a program. It stands in front of a running gateway, or runs
+    one of its own: with --url the former, with -c the latter; with neither, whichever there is.
+    """
+    from gateway.cli.bridging import stdio
+
+    stdio(url, file, token, token_file)
+
+
+@main.command()
 @click.argument("file", required=False, type=IN_FILE)
 @click.option("-c", "--config", "named", type=IN_FILE, metavar="FILE", hidden=True)
 @click.option("--strict", is_flag=True, help="Exit 1 if there are warnings.")

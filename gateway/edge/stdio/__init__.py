@@ -1,0 +1,1 @@
+"""One MCP server on stdin and stdout, for clients that can only start a process."""

@@ -1,0 +1,122 @@
+"""Stand between a client on stdin and a gateway that runs elsewhere, and may come and go.
+
+Implements `conversation.Far`. Requests pass as they are, in either era; what clients begin
+with is answered within a second, from what was seen last if it has to be.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol
+
+from gateway.edge.stdio.conversation import Asked
+from gateway.edge.stdio.keeping import Keeping
+from gateway.edge.stdio.work import Work
+from gateway.eras.absent import Away
+from gateway.eras.manner import Learnt
+from gateway.eras.modern.envelope import is_enveloped
+from gateway.eras.seen import KEPT, LISTS
+from gateway.protocol import methods
+from gateway.protocol.jsonrpc import Message, Notification, Request, Result, decode
+
+SOON_S = 0.7
+"""Clients give a server that starts a second or two."""
+
+
+class Side(Protocol):
+    """How one era's requests are served by the gateway."""
+
+    leaving_cancels: bool
+
+    def revision_of(self, request: Request) -> str: ...
+    async def exchange(self, asked: Asked) -> bytes: ...
+    def stand_in(self, request: Request, away: Away) -> bytes:
+        """The answer while the gateway is away."""
+
+    async def hear(self, message: Message, line: bytes) -> None: ...
+    async def cancel(self, asked: Asked, line: bytes) -> None: ...
+    def announce(self, method: str) -> None:
+        """This list is another one than the client was told."""
+
+
+class ArraySide(Side, Protocol):
+    @property
+    def takes_arrays(self) -> bool: ...
+
+
+class Bridge:
+    def __init__(
+        self, legacy: ArraySide, modern: Side, work: Work, keeping: Keeping, learnt: Learnt
+    ) -> None:
+        self._legacy, self._modern = legacy, modern
+        self._work = work
+        self._keeping = keeping
+        self._learnt = learnt
+
+    @property
+    def takes_arrays(self) -> bool:
+        return self._legacy.takes_arrays
+
+    async def answer(self, asked: Asked) -> bytes | None:
+        side = self._side(asked.request)
+        if asked.request.method in KEPT:
+            return await self._soon(side, asked)
+        try:
+            return await side.exchange(asked)
+        except Away as away:
+            return side.stand_in(asked.request, away)
+
+    async def hear(self, message: Message, line: bytes) -> None:
+        modern = isinstance(message, Notification) and is_enveloped(message.params)
+        with suppress(Away):  # nobody is there to be told, and nobody waits for an answer
+            await (self._modern if modern else self._legacy).hear(message, line)
+
+    def leaving_cancels(self, request: Request) -> bool:
+        return self._side(request).leaving_cancels
+
+    async def cancel(self, asked: Asked, line: bytes) -> None:
+        await self._side(asked.request).cancel(asked, line)
+
+    def _side(self, request: Request) -> Side:
+        return self._modern if is_enveloped(request.params) else self._legacy
+
+    # --- what clients begin with ---
+
+    async def _soon(self, side: Side, asked: Asked) -> bytes:
+        """The gateway's answer if it comes soon. One that comes later is kept, and if it says
+        something else than the client was told, the client hears so."""
+        exchange = self._work.start(self._exchanged(side, asked))
+        try:
+            await asyncio.wait({exchange}, timeout=SOON_S)
+        except asyncio.CancelledError:
+            exchange.cancel()
+            raise
+        if exchange.done():
+            got, _ = exchange.result()
+            return got if isinstance(got, bytes) else side.stand_in(asked.request, got)
+        exchange.add_done_callback(lambda done: self._late(side, asked.request, done))
+        slow = Away("The onegate gateway has not answered in time; it may still do so")
+        return side.stand_in(asked.request, slow)
+
+    async def _exchanged(self, side: Side, asked: Asked) -> tuple[bytes | Away, bool]:
+        """The answer, and whether it is new."""
+        try:
+            answer = await side.exchange(asked)
+        except Away as away:
+            return away, False
+        return answer, self._learn(side, asked.request, answer)
+
+    def _late(
+        self, side: Side, request: Request, done: "asyncio.Task[tuple[bytes | Away, bool]]"
+    ) -> None:
+        if not done.cancelled() and done.exception() is None:
+            _, is_new = done.result()
+            if is_new and request.method in LISTS:
+                side.announce(request.method)
+
+    def _learn(self, side: Side, request: Request, answer: bytes) -> bool:
+        message = decode(answer)
+        if not isinstance(message, Result):
+            return False
+        if request.method == methods.LIST_TOOLS:
+            self._learnt.page(message.result, first="cursor" not in request.params)
+        return self._keeping.keep(request, side.revision_of(request), message.result)

@@ -1,0 +1,265 @@
+"""A session at the gateway on behalf of a legacy client: opened, kept, and opened anew.
+
+The client opens one conversation and never hears that behind it sessions come and go.
+Source: 2025-11-25, basic/lifecycle; basic/transports, "Session Management".
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gateway.edge.stdio.backoff import Waits
+from gateway.edge.stdio.conversation import Asked
+from gateway.edge.stdio.http1 import Gone
+from gateway.edge.stdio.keeping import Keeping
+from gateway.edge.stdio.mouth import Mouth
+from gateway.edge.stdio.relay import Lapsed, Reading, Relay
+from gateway.edge.stdio.work import Work
+from gateway.eras.absent import Away, framed
+from gateway.eras.legacy.absent import opened, revision_of, stand_in, takes_arrays
+from gateway.eras.legacy.over_http import LegacyManner
+from gateway.eras.manner import Learnt
+from gateway.eras.seen import CHANGED_BY
+from gateway.protocol import methods
+from gateway.protocol.headers import SESSION
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Fields,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decode,
+    encode,
+    value,
+)
+
+CANCEL_AT_S = (0.0, 0.3, 1.0)
+"""A cancellation is a message of its own, over another connection than its request: said
+again while the request goes on, since it may have come first."""
+GOODBYE_S = 0.5
+
+
+class LegacySide:
+    """Serves requests without an envelope (`bridge.Side`)."""
+
+    leaving_cancels = False
+
+    def __init__(
+        self, relay: Relay, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
+    ) -> None:
+        self._relay, self._mouth, self._work = relay, mouth, work
+        self._keeping, self._learnt, self._us = keeping, learnt, us
+        self._revision = revision_of(None)
+        self._opening: Request | None = None
+        """The client's `initialize`; every session begins with it."""
+        self._manner: LegacyManner | None = None
+        self._is_answered = False
+        """The client has its answer to `initialize`: a session from now on is news to it."""
+        self._begun = asyncio.Event()
+        self._handshake: asyncio.Task[None] | None = None
+        self._mending: asyncio.Task[None] | None = None
+        self._trouble = Away("The onegate gateway has not been asked yet")
+        self._welcome: Fields = {}
+        self._level: str | None = None
+        self._watched: dict[str, None] = {}
+        self._own_ids = 0
+
+    @property
+    def takes_arrays(self) -> bool:
+        return takes_arrays(self._revision)
+
+    def revision_of(self, request: Request) -> str:
+        return self._revision
+
+    # --- what the client asks ---
+
+    async def exchange(self, asked: Asked) -> bytes:
+        """The gateway's answer. Raises `Away`."""
+        request = asked.request
+        if request.method == methods.INITIALIZE:
+            return await self._open(request)
+        self._begun.set()
+        self._remember(request)
+        for _ in range(2):
+            manner = await self._ensure()
+            if asked.given_up:
+                return b""
+            try:
+                return await self._relay.post(manner.headers(request), asked.line, request)
+            except Lapsed:
+                self._lapse(manner)
+            except Away as away:
+                if away.retryable:  # nobody is there; one broken answer ends no session
+                    self._lapse(manner)
+                raise
+        raise Away("The onegate gateway forgets sessions as soon as they are opened")
+
+    def stand_in(self, request: Request, away: Away) -> bytes:
+        if request.method == methods.INITIALIZE:
+            self._is_answered = True
+        return stand_in(request, self._revision, self._keeping.seen, away, self._us)
+
+    async def hear(self, message: Message, line: bytes) -> None:
+        """Pass on what needs no answer; what nobody can take is lost."""
+        if isinstance(message, Notification) and message.method == methods.INITIALIZED:
+            self._begun.set()
+            return
+        manner = self._manner
+        if manner is None:
+            return
+        try:
+            await self._relay.post(manner.headers(message), line)
+        except (Away, Lapsed):
+            self._lapse(manner)
+
+    async def cancel(self, asked: Asked, line: bytes) -> None:
+        for wait_s in CANCEL_AT_S:
+            await asyncio.sleep(wait_s)
+            if asked.task is None or asked.task.done():
+                return
+            await self.hear(decode(line), line)
+
+    def announce(self, method: str) -> None:
+        """The answer to this list is another one now."""
+        self._work.start(self._mouth.say(encode(Notification(CHANGED_BY[method], {}))))
+
+    async def leave(self) -> None:
+        """The client has gone: so has its session."""
+        manner, self._manner = self._manner, None
+        self._opening = None
+        if manner is not None and manner.session is not None:
+            with suppress(Gone, TimeoutError):
+                async with asyncio.timeout(GOODBYE_S):
+                    await self._relay.delete(manner.headers(None))
+
+    # --- the session ---
+
+    async def _open(self, request: Request) -> bytes:
+        if self._manner is not None:
+            self._work.start(self._forget(self._manner))
+        self._manner, self._opening, self._is_answered = None, request, False
+        self._revision = revision_of(value(request.params, "protocolVersion"))
+        self._level, self._watched = None, {}
+        await self._ensure()
+        self._is_answered = True
+        return framed(request, self._welcome)
+
+    async def _forget(self, manner: LegacyManner) -> None:
+        with suppress(Gone):
+            await self._relay.delete(manner.headers(None))
+
+    async def _ensure(self) -> LegacyManner:
+        """The session, opened if there is none. All who need one wait for the same."""
+        if self._opening is None:
+            return LegacyManner(self._learnt)  # the gateway says what has to come first
+        if self._manner is None:
+            if self._handshake is None:
+                self._handshake = self._work.start(self._shake_hands(self._opening))
+            await asyncio.wait({self._handshake})
+        if self._manner is None:
+            raise self._trouble
+        return self._manner
+
+    async def _shake_hands(self, opening: Request) -> None:
+        manner = LegacyManner(self._learnt)
+        try:
+            await self._greet(opening, manner)
+        except Lapsed:
+            self._trouble = Away("The onegate gateway forgot a session while it was opened")
+            self._mend()
+        except Away as away:
+            self._trouble = away
+            self._mend()
+        else:
+            if opening is self._opening:
+                self._manner = manner
+                self._work.start(self._listen(manner))
+                if self._is_answered:
+                    for method in dict.fromkeys(CHANGED_BY.values()):
+                        await self._mouth.say(encode(Notification(method, {})))
+        finally:
+            self._handshake = None
+
+    async def _greet(self, opening: Request, manner: LegacyManner) -> None:
+        """The handshake, and what the client wished for since its first one."""
+        request = self._own(methods.INITIALIZE, opening.params)
+        body, headers = await self._relay.posted({}, encode(request), request)
+        message = decode(body)
+        if isinstance(message, Failure) or not isinstance(message, Result):
+            said = message.message if isinstance(message, Failure) else "no answer"
+            raise Away(f"The onegate gateway will not have this client: {said}")
+        manner.answered(request, {SESSION: headers.get(SESSION.lower(), "")}, message.result)
+        self._welcome = message.result
+        self._revision = opened(message) or self._revision
+        self._keeping.keep(opening, self._revision, message.result)
+        await self._tell(manner, Notification(methods.INITIALIZED, {}))
+        if self._level is not None:
+            await self._tell(manner, self._own(methods.SET_LEVEL, {"level": self._level}))
+        for uri in self._watched:
+            await self._tell(manner, self._own(methods.SUBSCRIBE, {"uri": uri}))
+
+    async def _tell(self, manner: LegacyManner, message: Request | Notification) -> None:
+        request = message if isinstance(message, Request) else None
+        await self._relay.post(manner.headers(message), encode(message), request)
+
+    def _own(self, method: str, params: Fields) -> Request:
+        self._own_ids += 1
+        return Request(f"onegate-stdio-{self._own_ids}", method, params)
+
+    def _remember(self, request: Request) -> None:
+        """What has to be wished for again at the next session."""
+        uri, level = (value(request.params, key) for key in ("uri", "level"))
+        if request.method == methods.SET_LEVEL and isinstance(level, str):
+            self._level = level
+        elif request.method == methods.SUBSCRIBE and isinstance(uri, str):
+            self._watched[uri] = None
+        elif request.method == methods.UNSUBSCRIBE and isinstance(uri, str):
+            self._watched.pop(uri, None)
+
+    # --- its loss ---
+
+    def _lapse(self, manner: LegacyManner) -> None:
+        """This session is no more, or nobody is there to ask."""
+        if self._manner is manner:
+            self._manner = None
+            self._mend()
+
+    def _mend(self) -> None:
+        if self._mending is None and self._opening is not None:
+            self._mending = self._work.start(self._try_again())
+
+    async def _try_again(self) -> None:
+        waits = Waits()
+        try:
+            while self._manner is None and self._opening is not None:
+                await asyncio.sleep(waits.next_s())
+                with suppress(Away):
+                    await self._ensure()
+        finally:
+            self._mending = None
+
+    # --- what the gateway says unasked ---
+
+    async def _listen(self, manner: LegacyManner) -> None:
+        await self._begun.wait()
+        reading = Reading(None, lambda _, line: self._mouth.say(line))
+        headers: Mapping[str, str] = manner.headers(None)
+        while self._manner is manner:
+            try:
+                async with await self._relay.get(headers, reading.last) as response:
+                    if response.status == 400 and reading.last is not None:
+                        reading.last = None  # it no longer keeps what we missed
+                        continue
+                    if response.status in (401, 404):
+                        self._lapse(manner)
+                        return
+                    if response.status == 405:
+                        return  # there is no such stream here
+                    if response.is_stream:
+                        await reading.read(response)
+            except Gone as gone:
+                if not gone.sent:
+                    self._lapse(manner)
+                    return
+            await asyncio.sleep(reading.retry_s)

@@ -1,0 +1,237 @@
+"""Carry one message to the gateway over Streamable HTTP, and what it says back to the client.
+
+Source: 2025-11-25 and 2026-07-28, basic/transports.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from gateway.edge.stdio.http1 import Gone, Http, Response
+from gateway.eras.absent import Away
+from gateway.protocol.errors import GatewayError
+from gateway.protocol.framing import Event, EventSplitter
+from gateway.protocol.headers import LAST_EVENT, SESSION
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Message,
+    Request,
+    RequestId,
+    Result,
+    decode,
+    encode,
+    one_line,
+)
+
+JSON, EVENTS = "application/json", "text/event-stream"
+POSTED = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
+ANSWER_BYTES = 64 * 2**20
+REFUSAL_BYTES = 64 * 2**10
+MOST_RESUMED = 5
+"""Times in a row that a broken stream is gone on with before its answer is given up."""
+RETRY_S = 1.0
+
+Hear = Callable[[Message, bytes], Awaitable[None]]
+"""Takes one message that is not the answer."""
+
+
+class Lapsed(Exception):
+    """The gateway knows nothing of this session: nothing was done."""
+
+
+class Token:
+    """The bearer token to be sent: as given, or what stands in a file now."""
+
+    def __init__(self, given: str | None, file: Path | None) -> None:
+        self._file = file
+        self._value = (given or "").strip()
+        self.reread()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._value}"} if self._value else {}
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self._value)
+
+    def reread(self) -> bool:
+        """Read the file again. True if it holds another token now."""
+        if self._file is None:
+            return False
+        before = self._value
+        try:
+            self._value = self._file.read_text(errors="replace").strip()
+        except OSError:
+            self._value = ""
+        if not (self._value.isascii() and self._value.isprintable()):
+            self._value = ""  # no token, and no header
+        return self._value != before
+
+
+class Relay:
+    def __init__(self, http: Http, token: Token, say: Callable[[bytes], Awaitable[None]]) -> None:
+        self._http = http
+        self._token = token
+        self._say = say
+
+    async def post(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> bytes:
+        """Post one message. Returns the JSON-RPC answer to `request`; without one, nothing.
+
+        What the gateway says ahead of the answer goes to `hear`, else to the client. Raises
+        `Away`, and `Lapsed` if the headers name a session that is no more.
+        """
+        body, _ = await self.posted(headers, line, request, hear)
+        return body
+
+    async def posted(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """The same, with the headers of the response."""
+        reading = Reading(request.id if request else None, hear or self._pass_on)
+        try:
+            async with await self._ask("POST", {**POSTED, **headers}, line) as response:
+                if response.status == 404 and SESSION in headers:
+                    raise Lapsed
+                if not (response.is_stream and response.status == 200 and request):
+                    return await self._single(response, request), response.headers
+                told = response.headers
+                await reading.read(response)
+            return await self._answered(reading, headers), told
+        except Gone as gone:
+            raise self.away(gone) from None
+
+    async def get(self, headers: Mapping[str, str], last: str | None) -> Response:
+        """Open the stream of a session, or go on with a broken one. Raises `Gone`."""
+        more = {LAST_EVENT: last} if last else {}
+        return await self._ask("GET", {"Accept": EVENTS, **headers, **more})
+
+    async def delete(self, headers: Mapping[str, str]) -> None:
+        """End a session. Raises `Gone`."""
+        async with await self._ask("DELETE", headers):
+            pass
+
+    def away(self, gone: Gone) -> Away:
+        """In words for a person, and for the model that called."""
+        shown = self._http.place.shown
+        if gone.sent:
+            return Away(
+                f"The onegate gateway at {shown} left before it had answered ({gone.reason}). "
+                "Whether the request was carried out is not known."
+            )
+        return Away(
+            f"The onegate gateway at {shown} cannot be reached ({gone.reason}). Start it with "
+            "`onegate serve`, or correct the --url of `onegate stdio`; this connection goes on "
+            "by itself as soon as the gateway answers.",
+            retryable=True,
+        )
+
+    # --- within ---
+
+    async def _ask(self, method: str, headers: Mapping[str, str], line: bytes = b"") -> Response:
+        response = await self._http.ask(method, {**headers, **self._token.headers}, line)
+        if response.status == 401 and self._token.reread():
+            await response.__aexit__()
+            response = await self._http.ask(method, {**headers, **self._token.headers}, line)
+        return response
+
+    async def _pass_on(self, _: Message, line: bytes) -> None:
+        await self._say(line)
+
+    async def _single(self, response: Response, request: Request | None) -> bytes:
+        """An answer that is no stream; a refusal becomes the request's error."""
+        good = 200 <= response.status < 300
+        body = await response.whole(ANSWER_BYTES if good else REFUSAL_BYTES)
+        if response.status in (401, 503):
+            raise self._refused(response.status)
+        if request is None:
+            return b""
+        try:
+            message = decode(body)
+        except GatewayError:
+            message = None
+        if isinstance(message, Result | Failure) and message.id == request.id:
+            return one_line(body)
+        if isinstance(message, Failure):  # of a guard that had not read the id
+            return encode(Failure(request.id, message.code, message.message, message.data))
+        raise self._refused(response.status)
+
+    def _refused(self, status: int) -> Away:
+        where = f"The onegate gateway at {self._http.place.shown}"
+        if status == 401:
+            given = "does not know this token" if self._token.is_given else "wants a token"
+            return Away(
+                f"{where} {given} (HTTP 401). Put one of those whose hashes are under "
+                "`auth.tokens` into ONEGATE_TOKEN, or name a file that holds it by --token-file."
+            )
+        if status == 503:
+            return Away(f"{where} is stopping, or has too much to do (HTTP 503).")
+        return Away(f"What answers at {self._http.place.shown} is no MCP endpoint (HTTP {status}).")
+
+    async def _answered(self, reading: "Reading", headers: Mapping[str, str]) -> bytes:
+        """The answer of a stream, which may have broken before it."""
+        for _ in range(MOST_RESUMED):
+            if reading.answer is not None or reading.last is None:
+                break
+            await asyncio.sleep(reading.retry_s)
+            async with await self.get(headers, reading.last) as response:
+                if response.status == 404:
+                    raise Gone("it was started anew", sent=True)
+                if not response.is_stream:
+                    break
+                await reading.read(response)
+        if reading.answer is None:
+            raise Gone("its stream ended early", sent=True)
+        return reading.answer
+
+
+class Reading:
+    """What was read of an event stream, over one connection or several."""
+
+    def __init__(self, wanted: RequestId | None, hear: Hear) -> None:
+        self.answer: bytes | None = None
+        self.last: str | None = None
+        """Id of the last event: what to go on from."""
+        self.retry_s = RETRY_S
+        self._wanted = wanted
+        self._hear = hear
+
+    async def read(self, response: Response) -> None:
+        """Until the answer, or the end, however it comes. Raises `Gone` for what is too long."""
+        splitter = EventSplitter(ANSWER_BYTES)
+        try:
+            async for piece in response.pieces():
+                for event in splitter.feed(piece):
+                    if not isinstance(event, Event):
+                        raise Gone(f"it said {event.size} bytes at once", sent=True)
+                    await self._take(event.data)
+                self._note(splitter)
+        except Gone:
+            if self.last is None and self.answer is None:
+                raise
+
+    def _note(self, splitter: EventSplitter) -> None:
+        self.last = splitter.last_id or self.last
+        if splitter.retry_ms is not None:
+            self.retry_s = splitter.retry_ms / 1000
+
+    async def _take(self, data: bytes) -> None:
+        try:
+            message = decode(data)
+        except GatewayError:
+            return  # not for us to judge; the client could not read it either
+        id_ = message.id if isinstance(message, Result | Failure) else None
+        if id_ is not None and id_ == self._wanted:
+            self.answer = one_line(data)
+        else:
+            await self._hear(message, data)
