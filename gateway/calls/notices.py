@@ -61,7 +61,14 @@ class TaskTold(msgspec.Struct, frozen=True):
     params: Fields
 
 
-Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold
+class Elicited(msgspec.Struct, frozen=True):
+    """What a URL was visited for is done; `session` is that of the client who was sent there."""
+
+    params: Fields
+    session: str | None = None
+
+
+Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold | Elicited
 Hear = Callable[[Notice], None]
 """Neither awaits nor raises."""
 

@@ -10,7 +10,7 @@ import structlog
 from msgspec.structs import asdict
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import LEVELS, Board, ListChanged, Notice, ResourceUpdated
+from gateway.calls.notices import LEVELS, Board, Elicited, ListChanged, Notice, ResourceUpdated
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
@@ -149,6 +149,10 @@ class Fleet:
             case ResourceUpdated(uri, params):
                 shown = self.shelf.current.offered_uri(name, uri)
                 self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
+            case Elicited(params):
+                for server in self.succession.all:
+                    if session := server.apart.pool.session_of(connection):
+                        self.board.post(Elicited(params, session))
             case _:
                 self.board.post(notice)
 

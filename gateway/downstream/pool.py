@@ -69,6 +69,13 @@ class Pool:
         """The connections that serve only this one."""
         return [seat.connection for seat in self._seats if seat.of.key == key]
 
+    def session_of(self, connection: Connection) -> str | None:
+        """The session that this connection serves alone."""
+        for seat in self._seats:
+            if seat.connection is connection and seat.of.key[0] == "session":
+                return seat.of.key[1]
+        return None
+
     def seat_over(self, link: object) -> Seat | None:
         """The seat whose conversation this is."""
         return next((seat for seat in self._seats if seat.connection.link is link), None)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.kit.gateway import Gateway
+from tests.kit.http import Legacy
 from tests.kit.waiting import run
 from tests.questions.talking import ERAS, Message, Talk, client_of, converse
 
@@ -55,3 +56,43 @@ def test_several_rounds_of_several_questions_go_through(
         [f"form{n}", f"roots{n}", f"sampling{n}"] for n in range(3)
     ]
     assert len(set(talk.tokens)) == len(talk.tokens)
+
+
+def test_a_url_that_a_modern_server_wants_visited_has_an_id_that_is_ours(
+    gateway: Gateway,
+) -> None:
+    """Protocol B5: 2026-07-28 has no `elicitationId`; 2025-11-25 needs one, and is told when
+    that is done with (client/elicitation, "Completion Notifications")."""
+    talk = _talk(gateway, "legacy", "modern__q_ask", {"words": "there", "kinds": ["url"]})
+
+    id_ = talk.questions[0]["params"]["elicitationId"]
+    (told,) = talk.notices
+    assert told["method"] == "notifications/elicitation/complete"
+    assert told["params"] == {"elicitationId": id_}
+
+
+def test_what_a_legacy_server_says_of_a_visit_reaches_the_client_it_sent_there_alone(
+    gateway: Gateway,
+) -> None:
+    """Protocol C1: on the session's own stream, since the call that sent it may be long over."""
+    method = "notifications/elicitation/complete"
+
+    async def told(client: Legacy) -> list[Message]:
+        heard: list[Message] = []
+        async with client.listening() as stream:
+            await client.call("legacy__test_toggle_tool")
+            while not heard or not heard[-1]["method"].endswith("list_changed"):
+                heard.append(await stream.message())
+        return [each for each in heard if each["method"] == method]
+
+    async def conversation() -> tuple[list[Message], list[Message]]:
+        async with client_of("legacy", gateway.url) as one, client_of("legacy", gateway.url) as two:
+            assert isinstance(one, Legacy)
+            assert isinstance(two, Legacy)
+            await one.call("legacy__q_visited")
+            return await told(one), await told(two)
+
+    mine, anothers = run(conversation())
+
+    assert [each["params"] for each in mine] == [{"elicitationId": "e-1"}]
+    assert not anothers

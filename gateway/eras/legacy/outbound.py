@@ -13,7 +13,14 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.calls.call import Call, Caller, Completed, Outcome, TaskRef
-from gateway.calls.notices import LEVELS, ListChanged, Notice, ResourceUpdated, TaskChanged
+from gateway.calls.notices import (
+    LEVELS,
+    Elicited,
+    ListChanged,
+    Notice,
+    ResourceUpdated,
+    TaskChanged,
+)
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
 from gateway.eras.legacy.leg import Leg
@@ -210,6 +217,8 @@ class LegacyOutbound:
             self._legs.withdrawn(value(params, "requestId"))
         elif method == methods.TASK_STATUS and isinstance(id_ := value(params, "taskId"), str):
             return TaskChanged(self, id_, params)
+        elif method == methods.ELICITED:
+            return Elicited(params)
         elif method in methods.LIST_CHANGED:
             return ListChanged(Kind(methods.LIST_CHANGED[method]))
         elif method == methods.UPDATED and isinstance(uri := value(params, "uri"), str):

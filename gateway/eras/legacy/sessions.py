@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskTold
+from gateway.calls.notices import Elicited, ListChanged, Notice, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.asking import Questions
 from gateway.eras.legacy.backlog import Backlog, Track
 from gateway.eras.legacy.streams import Streams
 from gateway.eras.sides import Stream
 from gateway.protocol import methods
-from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line
+from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line, value
 
 CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
 
@@ -66,6 +66,8 @@ class Session:
                 self._say(uri, methods.UPDATED, params)
             case TaskTold(id_, session, params) if session == self.id:
                 self._say(id_, methods.TASK_STATUS, params)
+            case Elicited(params, session) if session == self.id:
+                self._say(str(value(params, "elicitationId")), methods.ELICITED, params)
 
     def attach(self, stream: Stream, broken: tuple[Track, int] | None = None) -> None:
         """Go on over this stream with the one that broke, after the event its client saw
