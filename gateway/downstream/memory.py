@@ -81,26 +81,30 @@ class Memory:
         return found if found.format == FORMAT else None
 
     async def remember(self, key: str, what: Remembered) -> None:
-        if self.folder is not None:
-            async with self._writing:
-                await asyncio.to_thread(self._write, key, msgspec.json.encode(what))
+        if self.folder is None:
+            return
+        try:
+            await asyncio.to_thread(self._write, key, msgspec.json.encode(what))
+        except OSError as error:
+            self._warn(error)
 
     def _write(self, key: str, content: bytes) -> None:
         path = self._path(key)
         fresh = path.with_suffix(f".{os.getpid()}.new")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.write_bytes(content)
-            fresh.replace(path)
-        except OSError as error:
-            if not self._warned:
-                self._warned = True
-                log.warning(
-                    "memory.unwritable",
-                    folder=str(path.parent),
-                    why=str(error),
-                    remedy="set ONEGATE_STATE to a folder that can be written",
-                )
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh.write_bytes(content)
+        fresh.replace(path)
+
+    def _warn(self, error: OSError) -> None:
+        """Once for all servers, here on the event loop: their files are written at one time."""
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "memory.unwritable",
+                folder=str(self._path("").parent),
+                why=str(error),
+                remedy="set ONEGATE_STATE to a folder that can be written",
+            )
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None

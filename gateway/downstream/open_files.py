@@ -17,7 +17,7 @@ GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else 0
 
 def raise_limit() -> None:
     """Once, at the start of a gateway."""
-    if resource is None:
+    if not hasattr(resource, "getrlimit"):
         return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS: more than it has, and says so only now
@@ -26,7 +26,7 @@ def raise_limit() -> None:
 
 def restore_limit(pid: int) -> None:
     """Give a child back what it would have had. Where that cannot be done it keeps ours."""
-    if resource is None or not hasattr(resource, "prlimit"):
+    if not hasattr(resource, "prlimit"):
         return
     with suppress(OSError, ValueError):  # it has gone already, or is another user's
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)

@@ -30,7 +30,7 @@ BUSY = (
 
 def open_files() -> int | None:
     """How many files this process may have open; None: nobody knows, or as many as it likes."""
-    if resource is None:
+    if not hasattr(resource, "getrlimit"):
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else int(soft)

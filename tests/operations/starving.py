@@ -40,8 +40,8 @@ class Want:
     """Where the log goes; to a file if nothing is said."""
     limits: Mapping[int, Limit] = field(default_factory=dict)
     """Resource limits, as (soft, hard)."""
-    user: int | None = None
-    """As whom to run."""
+    around: tuple[str, ...] = ()
+    """A command that runs the rest of its command line."""
 
     def set_limits(self) -> None:
         for which, limit in self.limits.items():
@@ -57,16 +57,13 @@ def starving_gateway(
     log = folder / "gateway.log"
     with log.open("ab") as kept:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gateway", "serve", "-c", str(file)],
+            [*want.around, sys.executable, "-m", "gateway", "serve", "-c", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=kept if want.stderr is None else want.stderr,
             cwd=want.cwd,
             env={**os.environ, "PYTHONPATH": str(ROOT), **want.env},
             preexec_fn=want.set_limits,
-            user=want.user,
-            group=want.user,
-            extra_groups=None if want.user is None else [],
             start_new_session=True,
         )
     gateway = Gateway(url, admin, file, Program(process, log))
