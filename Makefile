@@ -53,6 +53,7 @@ fix: $(DEV_STAMP)
 
 conformance: $(DEV_STAMP)
 	$(BIN)/python -m tests.conformance.run $(ARGS)
+	$(BIN)/python -m tests.conformance.crossing
 
 # -- the environment ------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What a tool or prompt sees of the request it serves, the same in both eras."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,13 +83,11 @@ class Call:
 
 
 class LegacyCall(Call):
-    """Asks by requests of its own while the client's request stays open."""
+    """Asks by requests of its own, all at once, while the client's request stays open."""
 
     async def _answers(self, questions: dict[str, Message], stateful: bool) -> dict[str, Message]:
-        return {
-            key: await self.pipe.ask(each["method"], each["params"])
-            for key, each in questions.items()
-        }
+        asked = (self.pipe.ask(each["method"], each["params"]) for each in questions.values())
+        return dict(zip(questions, await asyncio.gather(*asked), strict=True))
 
 
 @dataclass

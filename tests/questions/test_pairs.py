@@ -10,6 +10,7 @@ from tests.questions.talking import ERAS, Message, Talk, client_of, converse
 each_pair = pytest.mark.parametrize(
     ("client", "server"), [(client, server) for client in ERAS for server in ERAS]
 )
+each_client = pytest.mark.parametrize("client", ERAS)
 each_kind = pytest.mark.parametrize("kind", ["form", "url", "sampling", "roots"])
 
 
@@ -96,3 +97,13 @@ def test_what_a_legacy_server_says_of_a_visit_reaches_the_client_it_sent_there_a
 
     assert [each["params"] for each in mine] == [{"elicitationId": "e-1"}]
     assert not anothers
+
+
+@each_client
+def test_what_a_legacy_server_asks_at_once_is_put_at_once(gateway: Gateway, client: str) -> None:
+    """Protocol A4: a short window gathers them; each answer finds the request it is for."""
+    talk = _talk(gateway, client, "legacy__q_at_once", {"words": ["one", "two", "three"]})
+
+    assert [each["params"]["message"] for each in talk.questions] == ["one", "two", "three"]
+    assert talk.text.index("to one") < talk.text.index("to two") < talk.text.index("to three")
+    assert len(talk.tokens) == (1 if client == "modern" else 0)
