@@ -34,6 +34,10 @@ OTHER_TRANSPORT = frozenset({400, 404, 405})
 """Answers to `initialize` after which the older transport may be tried (2025-11-25,
 basic/transports, "Backwards Compatibility")."""
 
+HELD_WITHIN_S = 0.5
+"""How long the first requests wait for that stream: what stands between may hold its head
+back until there is something to say."""
+
 GOODBYE_S = 2.0
 """How long a server may take to hear that its session is over."""
 
@@ -195,20 +199,28 @@ class HttpTransport:
             self._lose(error)
         except BrokenOff as error:
             log.info("message.lost", server=self._remote.server, why=error.message)
-        finally:
-            if opening:
-                self._opened.set()
-        if opening and self._departure is None:
-            self._holding = self._under_way.run(self._hold())
+        if opening:
+            await self._open()
+
+    async def _open(self) -> None:
+        """The handshake is over: hold a stream open, then let the other requests go. A server
+        that asks on that stream, before it is there, would ask nobody."""
+        held = asyncio.Event()
+        if self._departure is None:
+            self._holding = self._under_way.run(self._hold(held))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HELD_WITHIN_S):
+                    await held.wait()
+        self._opened.set()
 
     def _cancel(self, message: Notification, line: bytes) -> None:
         self._under_way.cancel(value(message.params, "requestId"))
         if not self._manner.leaving_cancels and self._departure is None:
             self._under_way.run(self._tell(message, line))
 
-    async def _hold(self) -> None:
+    async def _hold(self, held: asyncio.Event) -> None:
         try:
-            await self._streams.hold()
+            await self._streams.hold(held.set)
         except NotTaken as error:
             self._lose(error)
 

@@ -93,8 +93,9 @@ class Streams:
         for message in messages_in(body):
             self._hear(source, message)
 
-    async def hold(self) -> None:
-        """Keep the stream open that brings what belongs to no request, where there is one.
+    async def hold(self, settled: Callable[[], object]) -> None:
+        """Keep the stream open that brings what belongs to no request, where there is one;
+        `settled` is told once that is known.
 
         Raises `NotTaken` if the server cannot be reached any more.
         """
@@ -105,6 +106,7 @@ class Streams:
             except BrokenOff:
                 tries += 1
             else:
+                settled()
                 async with response:
                     if is_events(response):
                         tries = 0

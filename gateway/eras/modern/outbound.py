@@ -13,7 +13,7 @@ from gateway.eras.calling import LISTS, deliver, downward, pages
 from gateway.eras.modern.tasks import declares_tasks
 from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
 from gateway.protocol import meta, methods
-from gateway.protocol.errors import BadAnswer, GatewayError, UnsupportedVersion
+from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure, UnsupportedVersion
 from gateway.protocol.jsonrpc import Fields, Json, Notification, Raw, Request, raw, shallow, value
 from gateway.protocol.revisions import NEWEST, Era
 
@@ -59,7 +59,12 @@ class ModernOutbound:
         }
 
     async def start(self) -> Greeting:
-        result = (await self._ask(methods.DISCOVER, {})).result
+        try:
+            result = (await self._ask(methods.DISCOVER, {})).result
+        except ServerFailure as error:
+            if not _lists_what_it_refuses(error):
+                raise
+            result = (await self._ask(methods.DISCOVER, {})).result
         greeting = greeting_of(self.channel.server, result)
         self._capabilities = greeting.capabilities
         self._tasks = declares_tasks(greeting.capabilities)
@@ -186,6 +191,13 @@ class ModernOutbound:
         except asyncio.CancelledError:
             opened.cancel("No longer needed")
             raise
+
+
+def _lists_what_it_refuses(error: ServerFailure) -> bool:
+    """-32022 though the revision asked for is in `supported`: taken at its list."""
+    supported = value(shallow(error.data) or {}, "supported")
+    is_refusal = error.own_code == UnsupportedVersion.code
+    return is_refusal and isinstance(supported, list) and SPOKEN.name in supported
 
 
 def carried(capabilities: Raw, extensions: frozenset[str]) -> Json:
