@@ -16,12 +16,13 @@ from gateway.app.current import Current
 from gateway.app.gateway import Gateway
 from gateway.app.reports import Reports
 from gateway.app.servers import Assembly
+from gateway.calls.call import Call, InputRequired
 from gateway.calls.notices import Board
 from gateway.calls.pipeline import chain
 from gateway.calls.routing import Forward, Resolve
 from gateway.calls.watching import Watching
 from gateway.catalog.catalog import Catalog
-from gateway.catalog.entries import Kind
+from gateway.catalog.entries import OWN, Kind, Listing
 from gateway.catalog.shelf import Shelf
 from gateway.config.environ import state_folder
 from gateway.config.load import Loaded
@@ -38,6 +39,7 @@ from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.middle import Middle
 from gateway.eras.modern.inbound import ModernInbound
 from gateway.eras.profile import Profiles
+from gateway.eras.questions import STATE
 from gateway.eras.tasks import Tasks
 from gateway.observe.audit import Audit
 from gateway.observe.ledger import Ledger
@@ -46,6 +48,8 @@ from gateway.observe.sinks import RecordSink, Ring, Spool, log_sink
 from gateway.observe.stream import LineStream
 from gateway.observe.targets import FileTarget
 from gateway.policy.authorize import authorize
+from gateway.policy.background import Background
+from gateway.policy.companion import LISTING, Companion
 from gateway.policy.deadline import Deadline
 from gateway.policy.throttle import Throttle
 from gateway.protocol.meta import TASKS
@@ -68,7 +72,11 @@ def compose(
     config, clock = loaded.config, time.monotonic
     current = Current.of(loaded, only)
     us = {"name": "onegate", "version": __version__}
-    shelf, board = Shelf(current.prefixes, config.names.longest), Board()
+
+    def own() -> tuple[Listing, ...]:
+        return (LISTING,) if current.rules.go_on else ()
+
+    shelf, board = Shelf(current.prefixes, config.names.longest, own), Board()
     fleet = Fleet(shelf, board, tasks, clock=clock)
     watching = Watching(fleet.watch, lambda work: tasks.create_task(contained(work, "watch")))
 
@@ -80,29 +88,38 @@ def compose(
     ledger = Ledger(sinks, ring, metrics)
 
     throttle, deadline = Throttle(lambda server: current.rules.turns.get(server), clock), Deadline()
-    end = Forward(fleet.servers, clock)
+    new_id = _ids()
+    background = Background(
+        lambda work: tasks.create_task(contained(work, "background")),
+        time.time,
+        board,
+        new_id,
+        lambda call, asked: _abandoned(fleet, call, asked),
+    )
+    end = Forward(fleet.servers, clock, {OWN: Companion(background, time.time)})
     resolve = Resolve(
         lambda: shelf.current, lambda caller, entry: current.rules.verdict(caller, entry)
     )
     audit = Audit(ledger, clock, time.time, config.calls.arguments == "redacted")
-    handle = chain(resolve, audit, authorize, throttle, deadline, end=end)
+    handle = chain(resolve, background, audit, authorize, throttle, deadline, end=end)
     complete = chain(resolve, authorize, throttle, deadline, end=end)
 
     middle = Middle(
         handle=handle,
         complete=complete,
         offered=lambda: current.rules.offer(shelf.current),
-        capabilities=lambda: _capabilities(shelf.current, fleet),
+        capabilities=lambda: _capabilities(shelf.current, fleet, current.rules.go_on),
         instructions=lambda: _instructions(current.config, shelf.current),
         board=board,
         watching=watching,
         wish_level=fleet.wish_level,
-        new_id=_ids(),
+        new_id=new_id,
         us=us,
         abandon=fleet.abandon,
         arrived=fleet.expect,
         roots_changed=fleet.roots_changed,
         tasks=Tasks(clock, board),
+        background=background,
         timed=metrics.served,
         clock=clock,
     )
@@ -157,8 +174,16 @@ async def _published(
     metrics.listed(server.name, own)
 
 
-def _capabilities(catalog: Catalog, fleet: Fleet) -> frozenset[str]:
+def _abandoned(fleet: Fleet, call: Call, asked: InputRequired) -> None:
+    """Nobody will answer what the server asked in the middle of a call that goes on."""
+    if asked.ours and call.entry is not None:
+        fleet.abandon(call.entry.route.server, asked.result.get(STATE))
+
+
+def _capabilities(catalog: Catalog, fleet: Fleet, go_on: bool) -> frozenset[str]:
     some = catalog.capabilities & ONLY_IF_THERE
+    if go_on:
+        some |= {TASKS}
     if any(not server.listing.capabilities for server in fleet.servers.values()):
         return LATER | some
     return (catalog.capabilities & LATER) | some

@@ -137,6 +137,7 @@ class Gateway:
         if self._listener is not None:
             await self._listener.drain(self.config.limits.drain_s)
         self.sessions.close_all()
+        self.middle.background.close()
         await self.fleet.stop()
         for spool in self.spools:
             await asyncio.to_thread(spool.close, FLUSH_WITHIN_S)
@@ -159,6 +160,7 @@ class Gateway:
             await asyncio.sleep(min(EXPIRE_EVERY_S, self.config.limits.session_idle_s / 4))
             self.sessions.expire()
             self.middle.tasks.expire()
+            self.middle.background.expire()
             self.fleet.expire()
 
     async def _start(

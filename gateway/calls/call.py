@@ -65,6 +65,12 @@ class TaskRef(msgspec.Struct, frozen=True):
     server: str
 
 
+class GoesOn(Protocol):
+    """A call that goes on after its client was answered."""
+
+    handle: str
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What the rules say about one entry. Data: the policy stages enforce it."""
 
@@ -80,6 +86,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """How many may wait for a turn; one more is refused."""
     rate: Limit | None = None
     """Calls per `per_s` seconds and principal."""
+    background: Limit | None = None
+    """Seconds after which the call goes on without its client; None: never."""
     per_s: float = 1.0
 
 
@@ -130,6 +138,8 @@ class Completed(msgspec.Struct, frozen=True):
     size: int = 0
     task: TaskRef | None = None
     """The work goes on: the result only says how to ask for it."""
+    background: "GoesOn | None" = None
+    """The same, where it is ours to be asked."""
 
 
 class InputRequired(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ everyone and goes through the board.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -68,7 +69,14 @@ class Elicited(msgspec.Struct, frozen=True):
     session: str | None = None
 
 
-Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold | Elicited
+class BackgroundMoved(msgspec.Struct, frozen=True):
+    """A call that goes on by itself is not any more what it was."""
+
+    going: Any
+    """`policy.going_on.GoingOn`: what has become of it is read there."""
+
+
+Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold | Elicited | BackgroundMoved
 Hear = Callable[[Notice], None]
 """Neither awaits nor raises."""
 

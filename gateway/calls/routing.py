@@ -1,7 +1,7 @@
 """From exposed name to server: the first stage of the pipeline, and its end."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -40,11 +40,13 @@ class Forward:
 
     backends: Mapping[str, Backend]
     clock: Callable[[], float]
+    own: Mapping[str, Backend] = field(default_factory=dict)
+    """What the gateway itself has on offer."""
 
     async def __call__(self, call: Call) -> Outcome:
         assert call.entry is not None, "authorize runs before Forward"
         server = call.entry.route.server
-        backend = call.at or self.backends.get(server)
+        backend = call.at or self.backends.get(server) or self.own.get(server)
         if backend is None:
             raise ServerUnavailable(f"The server {server} is no longer configured", server=server)
         started = self.clock()

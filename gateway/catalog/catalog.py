@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec.structs import replace as replace_entry
+
 from gateway.catalog import naming
 from gateway.catalog.entries import Entry, Kind, Route
 from gateway.catalog.notes import Note
 from gateway.catalog.templates import Template, normal
 from gateway.protocol.headers import HeaderParam
+from gateway.protocol.jsonrpc import Fields
 
 LONGEST_URI = 8192
 """Characters; what is longer matches no template."""
@@ -87,6 +90,23 @@ class Catalog:
                 if (Kind.TOOL, name) in entries
             },
             allowed=allowed,
+        )
+
+    def amend(self, amended: Callable[[Entry], Fields]) -> "Catalog":
+        """The same catalog with other definitions for its tools, where that gives others."""
+        changed = {
+            entry.name: replace_entry(entry, definition=definition)
+            for entry in self.of(Kind.TOOL)
+            if (definition := amended(entry)) != entry.definition
+        }
+        if not changed:
+            return self
+        tools = tuple(changed.get(entry.name, entry) for entry in self.of(Kind.TOOL))
+        entries = {(Kind.TOOL, name): entry for name, entry in changed.items()}
+        return replace(
+            self,
+            entries={**self.entries, **entries},
+            order={**self.order, Kind.TOOL: tools},
         )
 
 

@@ -6,6 +6,9 @@ import msgspec
 
 from gateway.protocol.jsonrpc import Fields
 
+OWN = "onegate"
+"""The gateway itself, as the server of tools of its own."""
+
 
 class Kind(StrEnum):
     TOOL = "tool"

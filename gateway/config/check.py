@@ -16,7 +16,10 @@ from gateway.config.model import Config, HttpServer, Server, StdioServer, ToolRu
 Which = Callable[[StdioServer], str | None]
 """The program a server would start, found on the PATH that its process will have; or None."""
 
-SETTINGS = ("decision", "timeout_s", "longest_s", "concurrency", "queue", "rate")
+SETTINGS = ("decision", "timeout_s", "longest_s", "concurrency", "queue", "rate", "background_s")
+
+OWN = "onegate"
+"""The gateway's own name among servers: of the tool that fetches results."""
 
 _HASH = 9
 """`_` and 8 hex digits: what a name that is too long ends with."""
@@ -35,6 +38,9 @@ def contradictions(config: Config) -> Iterator[Finding]:
     for name, server in config.servers.items():
         if isinstance(server, HttpServer):
             yield from _remote(name, server)
+    if OWN in config.servers and any(rule.background_s is not None for rule in config.tools):
+        said = "with `background` in `tools`, this name is the gateway's own"
+        yield Finding(("servers", OWN), said, at_key=True)
     seen: dict[str, int] = {}
     for at, token in enumerate(config.auth.tokens):
         for key, value in (("name", token.name), ("sha256", token.sha256)):
@@ -173,7 +179,7 @@ def _shadows(earlier: tuple[ToolRule, ...], rule: ToolRule, given: frozenset[str
 
 def _possible_names(config: Config) -> list[tuple[str, ...]]:
     """What exposed names look like, a glob for each prefix; empty if they may be anything."""
-    prefixes = {prefix_of(name, server) for name, server in config.servers.items()}
+    prefixes = {prefix_of(name, server) for name, server in config.servers.items()} | {OWN}
     longest = max((len(prefix) for prefix in prefixes), default=0)
     if "" in prefixes or longest + 2 > config.names.longest - _HASH:
         return []

@@ -39,6 +39,7 @@ from gateway.config.texts import (
 )
 from gateway.config.units import (
     ADDRESS_SCHEMA,
+    BACKGROUND,
     FLAG,
     RATE,
     Address,
@@ -189,6 +190,9 @@ class ToolRule(Section):
     """How many calls of a tool may wait for their turn. Default: 64."""
     rate: Annotated[Rate, RATE] | None = None
     """How often each caller may call a tool: 10/s, 60/min, 100/h. Default: no bound."""
+    background_s: Annotated[float, BACKGROUND] | None = None
+    """`after 20s`: what takes longer is answered then, goes on by itself, and its result is
+    fetched with the tool onegate__result. Default: never."""
 
 
 class Token(Section):

@@ -200,6 +200,28 @@ def _read_rate(value: object) -> Rate:
 RATE = Written(_read_rate, {"type": "string", "pattern": f"^{_RATE}$"})
 
 
+_AFTER = f"after {_DURATION}"
+
+
+def _read_background(value: object) -> float:
+    if isinstance(value, float) and math.isinf(value):
+        return value
+    if value == "never":
+        return math.inf
+    if not isinstance(value, str) or not re.fullmatch(_AFTER, value):
+        raise expected("`never`, or `after` and a duration, such as after 20s")
+    found = seconds().read(value.removeprefix("after "))
+    assert isinstance(found, float)
+    return found
+
+
+BACKGROUND = Written(
+    _read_background,
+    {"type": "string", "pattern": f"^(never|after (?=.*[1-9]){_DURATION})$"},
+)
+"""`after 20s`, or `never`. Value in seconds, infinite for never."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where to listen: `host` and `port`, or the `path` of a Unix socket.

@@ -11,6 +11,7 @@ from gateway.calls.watching import Watching
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.eras.tasks import Tasks
+from gateway.policy.background import Background
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
 from gateway.protocol.jsonrpc import Fields, Json, Request, shallow, value
@@ -51,6 +52,7 @@ class Middle:
     roots_changed: Callable[[str], None]
     """Told the session whose client has other roots now."""
     tasks: Tasks
+    background: Background
     timed: Callable[[str, float], None]
     """Told method and seconds of each request that is not a call."""
     clock: Callable[[], float]

@@ -62,6 +62,14 @@ def for_modern(params: Fields) -> Fields:
     return {name: held for name, held in params.items() if name not in OLDER_ONLY}
 
 
+def as_modern(result: Fields) -> dict[str, Json]:
+    """A legacy server's questions, as 2026-07-28 puts them."""
+    return {
+        key: {"method": method, "params": for_modern(params)}
+        for key, (method, params) in questions_in(result).items()
+    }
+
+
 def for_legacy(method: str, params: Fields, revision: Revision) -> Fields | None:
     """A question's params as a client of this revision may be asked; None if it cannot.
 

@@ -4,6 +4,7 @@ Listing and calling both ask here, so a tool a caller may not call is one it can
 """
 
 import fnmatch
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,10 +14,11 @@ import msgspec
 from gateway.calls.call import Caller, Limit, Verdict
 from gateway.catalog import naming
 from gateway.catalog.catalog import Catalog
-from gateway.catalog.entries import Entry, Kind
+from gateway.catalog.entries import OWN, Entry, Kind
 from gateway.config.model import Decision, Server, ToolRule, key_of
 from gateway.policy import phrases
 from gateway.policy.spellings import spellings
+from gateway.protocol.jsonrpc import Fields
 
 DEFAULT = "default"
 KEPT = 16_384
@@ -27,6 +29,7 @@ _LIMITS = {
     "longest_s": "longest",
     "concurrency": "concurrency",
     "queue": "queue",
+    "background_s": "background",
 }
 """Attribute of a rule to that of a verdict."""
 _SETTINGS = ("decision", *_LIMITS, "rate")
@@ -89,6 +92,15 @@ class Rules:
         self._offered: tuple[Catalog, Catalog] | None = None
 
     @property
+    def go_on(self) -> bool:
+        """Whether any call may go on in the background."""
+        return any(
+            rule.given["background_s"].value < math.inf
+            for rule in self._rules
+            if "background_s" in rule.given
+        )
+
+    @property
     def patterns(self) -> frozenset[str]:
         """Every word that can stand as the rule of a verdict."""
         return frozenset(rule.pattern for rule in self._rules) | {DEFAULT}
@@ -109,8 +121,16 @@ class Rules:
         """The catalog as callers may see it, without what is denied. One catalog is offered
         as one object, so that what is derived from it can be kept."""
         if self._offered is None or self._offered[0] is not catalog:
-            self._offered = (catalog, catalog.keep(lambda e: self.verdict(None, e).allowed))
+            offered = catalog.keep(lambda e: self.verdict(None, e).allowed)
+            self._offered = (catalog, offered.amend(self._amended) if self.go_on else offered)
         return self._offered[1]
+
+    def _amended(self, entry: Entry) -> Fields:
+        """A tool whose call may end with a handle promises no shape of its result: clients
+        hold results against the schema, and would refuse the handle."""
+        if self.verdict(None, entry).background is None:
+            return entry.definition
+        return {k: held for k, held in entry.definition.items() if k != "outputSchema"}
 
     def explain(self, entry: Entry) -> list[Explained]:
         """Every setting that holds for this entry, with the place it was set at."""
@@ -124,6 +144,8 @@ class Rules:
             _explained("queue", verdict.queue, _count),
             _explained("rate", verdict.rate, lambda count: phrases.rate(count, verdict.per_s)),
         ]
+        if verdict.background is not None:
+            pairs.append(_explained("background", verdict.background, _after))
         turns = self.turns.get(entry.route.server)
         if turns is not None:
             pairs.append(_explained("concurrency of the server", turns.concurrency, _count))
@@ -137,17 +159,26 @@ class Rules:
             for setting, field in _LIMITS.items()
             if setting in first
         }
+        if given.get("background") and given["background"].value == math.inf:
+            del given["background"]
         if "rate" in first:
             rate, source, _ = first["rate"]
             given |= {"rate": Limit(float(rate.count), source), "per_s": float(rate.per_s)}
         return Verdict(allowed=decision.value == "allow", rule=decision.pattern, **given)
 
     def _limits(self, entry: Entry) -> Mapping[str, _Given]:
-        return self._first_given(self._names(entry)) if entry.route.kind is Kind.TOOL else {}
+        if entry.route.kind is not Kind.TOOL:
+            return {}
+        first = self._first_given(self._names(entry))
+        if entry.route.server == OWN:  # it only waits: that takes nobody's turn
+            return {setting: held for setting, held in first.items() if setting == "rate"}
+        return first
 
     def _decision(self, entry: Entry) -> _Given:
         if entry.route.kind is Kind.TOOL:
             first = self._first_given(self._names(entry))
+            if entry.route.server == OWN:
+                return first.get("decision") or _Given("allow", DEFAULT)
             return first.get("decision") or _Given(self._default, self._default_source)
         found = _Given("allow", DEFAULT)
         for names in self._spelt(entry):
@@ -217,6 +248,10 @@ def _explained(setting: str, limit: Limit | None, words: Callable[[float], str])
     if limit is None:
         return Explained(setting, "no bound", DEFAULT)
     return Explained(setting, words(limit.value), limit.source)
+
+
+def _after(value: float) -> str:
+    return f"after {phrases.duration(value)}"
 
 
 def _count(value: float) -> str:

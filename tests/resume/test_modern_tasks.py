@@ -17,7 +17,10 @@ from tests.kit.waiting import eventually_async, run
 
 TASKER = Path(__file__).with_name("tasker.py")
 EXTENSION = "io.modelcontextprotocol/tasks"
-DECLARED = {"extensions": {EXTENSION: {}, "example.org/other": {}}, "elicitation": {"form": {}}}
+DECLARED: dict[str, Any] = {
+    "extensions": {EXTENSION: {}, "example.org/other": {}},
+    "elicitation": {"form": {}},
+}
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,16 @@ import structlog
 
 from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
+from gateway.catalog.entries import Kind
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
 from gateway.eras.modern.listen import listen
 from gateway.eras.modern.tasks import METHODS, TASK, TaskMethods
-from gateway.eras.questions import ASKED, for_modern, questions_in
+from gateway.eras.questions import ASKED, as_modern, for_modern
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Headers, Posted, Reply
+from gateway.policy.going_on import GoingOn
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import (
     HTTP_STATUS,
@@ -32,6 +34,7 @@ from gateway.protocol.jsonrpc import (
     Fields,
     Json,
     Notification,
+    Raw,
     Request,
     as_bytes,
     elements,
@@ -77,7 +80,7 @@ class ModernInbound:
     _methods: dict[str, Served] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tasks = TaskMethods(self.middle)
+        self._tasks = TaskMethods(self.middle, self._ended)
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
         self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
         self._identity = identity
@@ -135,7 +138,8 @@ class ModernInbound:
     async def _listen(self, asked: Asked) -> bytes:
         if not asked.posted.accepts_stream:
             raise NotAcceptable("A subscription is a stream: accept text/event-stream")
-        closing = await listen(self.middle, asked.request, self._caller(asked), asked.reply)
+        caller = self._caller(asked)
+        closing = await listen(self.middle, self._tasks, asked.request, caller, asked.reply)
         told = {**self._identity, **closing["_meta"]}
         return as_bytes({**closing, **self._stamp, "_meta": told})
 
@@ -160,13 +164,25 @@ class ModernInbound:
             if (visit := _to_visit(error, envelope.capabilities)) is not None:
                 return as_bytes({**visit, **self._stamp, "resultType": "input_required"})
             raise _readable(error, call.name) from error
-        if isinstance(outcome, Completed) and outcome.task is not None:
+        if isinstance(outcome, Completed) and (outcome.task or outcome.background):
             outcome = self._tasks.adopted(call, outcome)
         return self._shaped(outcome, request.method)
 
     async def _task(self, asked: Asked) -> bytes:
         answered = await self._tasks.ask(asked.request, self._caller(asked))
         return self._shaped(answered, asked.request.method)
+
+    def _ended(self, going: GoingOn) -> dict[str, Json]:
+        """What a call that went on has ended with, as `tasks/get` tells it."""
+        try:
+            return {"result": Raw(self._shaped(going.outcome(), methods.CALL_TOOL))}
+        except GatewayError as error:
+            if error.for_the_model:
+                entry = self.middle.offered().resolve(Kind.TOOL, going.call.name)
+                told = error_result(error, entry.route.server if entry else None)
+                return {"result": {**told, "resultType": "complete"}}
+            data = error.data if isinstance(error, ServerFailure) else failure_data(error)
+            return {"error": {"code": wire_code(error), "message": error.message, "data": data}}
 
     async def _complete(self, asked: Asked) -> bytes:
         call = self.middle.call(asked.request, self._caller(asked), len(asked.posted.body))
@@ -200,9 +216,9 @@ class ModernInbound:
                 stamp["resultType"] = "input_required"
                 result = without(result, CACHE)
                 if outcome.ours:
-                    result = {**result, ASKED: _modern_questions(result)}
+                    result = {**result, ASKED: as_modern(result)}
             case Completed(result):
-                if outcome.task is not None:
+                if outcome.task is not None or outcome.background is not None:
                     stamp["resultType"] = TASK
                 if method == methods.READ_RESOURCE:
                     stamp = {**CACHE, **{k: result[k] for k in CACHE if k in result}, **stamp}
@@ -235,14 +251,6 @@ def emitter(envelope: Envelope, reply: Reply) -> Emit:
                 reply.push(Notification(methods.MESSAGE, params))
 
     return emit
-
-
-def _modern_questions(result: Fields) -> Json:
-    """A legacy server's questions, as this revision puts them."""
-    return {
-        key: {"method": method, "params": for_modern(params)}
-        for key, (method, params) in questions_in(result).items()
-    }
 
 
 def _to_visit(error: GatewayError, capabilities: Json) -> Fields | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskTold
+from gateway.calls.notices import BackgroundMoved, ListChanged, Notice, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
 from gateway.eras.middle import Middle
-from gateway.eras.modern.tasks import require_tasks
+from gateway.eras.modern.tasks import TaskMethods, require_tasks
 from gateway.eras.sides import Reply
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import InvalidParams
@@ -40,7 +40,9 @@ class Filter:
     honoured: Fields
 
 
-async def listen(middle: Middle, request: Request, caller: Caller, reply: Reply) -> dict[str, Json]:
+async def listen(
+    middle: Middle, tasks: TaskMethods, request: Request, caller: Caller, reply: Reply
+) -> dict[str, Json]:
     """Serve one listen until the client goes (which cancels this) or the gateway closes.
 
     Returns the closing result. Raises `InvalidParams` for a filter that is none.
@@ -48,11 +50,11 @@ async def listen(middle: Middle, request: Request, caller: Caller, reply: Reply)
     wanted = read_filter(request.params)
     if TASKS in wanted.honoured:
         require_tasks(caller.capabilities)
-        wanted = _knowing(wanted, middle, caller)
+        wanted = _knowing(wanted, tasks, caller)
     with ExitStack() as last:
         last.callback(middle.watching.drop, wanted.uris)
         await middle.watching.add(wanted.uris)  # the client may go while servers are told
-        last.callback(middle.board.subscribe(partial(_tell, reply, request.id, wanted)))
+        last.callback(middle.board.subscribe(partial(_tell, reply, request.id, wanted, tasks)))
         last.callback(middle.tasks.unfollow, wanted.tasks)
         await middle.tasks.follow(wanted.tasks)
         params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
@@ -61,9 +63,9 @@ async def listen(middle: Middle, request: Request, caller: Caller, reply: Reply)
     return {"_meta": {meta.SUBSCRIPTION: request.id}}
 
 
-def _knowing(wanted: Filter, middle: Middle, caller: Caller) -> Filter:
+def _knowing(wanted: Filter, tasks: TaskMethods, caller: Caller) -> Filter:
     """Without the tasks that this client may not know of, or nobody does."""
-    known = [id_ for id_ in sorted(wanted.tasks) if middle.tasks.is_known(id_, caller)]
+    known = [id_ for id_ in sorted(wanted.tasks) if tasks.is_known(id_, caller)]
     return replace(wanted, tasks=frozenset(known), honoured={**wanted.honoured, TASKS: known})
 
 
@@ -100,7 +102,7 @@ def _task_ids(asked: dict[str, Json]) -> list[str] | None:
     return ids
 
 
-def _tell(reply: Reply, id_: RequestId, wanted: Filter, notice: Notice) -> None:
+def _tell(reply: Reply, id_: RequestId, wanted: Filter, tasks: TaskMethods, notice: Notice) -> None:
     tag = {meta.SUBSCRIPTION: id_}
     match notice:
         case ListChanged(kind) if kind in wanted.kinds:
@@ -109,3 +111,6 @@ def _tell(reply: Reply, id_: RequestId, wanted: Filter, notice: Notice) -> None:
             reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
         case TaskTold(task, _, params) if task in wanted.tasks:
             reply.push(Notification(methods.TASKS_TOLD, {**params, "_meta": tag}))
+        case BackgroundMoved(going) if going.handle in wanted.tasks:
+            told = {**tasks.detailed(going), "_meta": tag}
+            reply.push(Notification(methods.TASKS_TOLD, told))
