@@ -1,34 +1,46 @@
 """`onegate stdio`: one MCP server on stdin and stdout.
 
 Clients start it for each conversation and wait, so the way to a running gateway imports
-only what it needs; what a gateway of its own needs comes with `standing_alone`.
+only what it needs; what a gateway of its own needs comes with `standing_alone`, beside the
+first answers.
 """
 
 import asyncio
+import importlib
 import os
 import signal
 from asyncio import TaskGroup
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from click import ClickException
+
 from gateway import __version__
-from gateway.cli.ending import Misconfigured
+from gateway.cli.ending import Misconfigured, causes
 from gateway.cli.ends import StandardEnds
 from gateway.config.environ import environment, state_folder
-from gateway.edge.stdio.bridge import Bridge
+from gateway.edge.stdio.bridge import Bridge, Patience
 from gateway.edge.stdio.holding import Holding
 from gateway.edge.stdio.http1 import Gone, Http
 from gateway.edge.stdio.keeping import Keeping, file_of
-from gateway.edge.stdio.legacy import LegacySide
-from gateway.edge.stdio.modern import ModernSide
 from gateway.edge.stdio.place import Place
 from gateway.edge.stdio.relay import Relay, Token
+from gateway.edge.stdio.way import Way
+from gateway.edge.stdio.within import Within
 from gateway.edge.stdio.work import Work
-from gateway.eras.manner import Learnt
 
 DEFAULT = "http://127.0.0.1:8765/mcp"
+NEITHER = (
+    f"onegate: no gateway answers at {DEFAULT}, and none can be started here:\n{{}}\n"
+    "Start one with `onegate serve`, name another with --url, or a configuration with -c."
+)
 ASKED_WITHIN_S = 0.5
+IN_FRONT = Patience(0.7, 3.0)
+ALONE = Patience(0.4, 20.0)
+"""Loading the gateway takes a second; what is remembered is there at once."""
+STOP_S = 0.4
+"""Servers have this long to leave; then they are killed."""
 US = {"name": "onegate", "version": __version__}
 
 
@@ -36,13 +48,18 @@ def stdio(url: str | None, file: Path | None, token: str | None, token_file: Pat
     """Serve until stdin ends. Raises `Misconfigured` if it cannot begin."""
     if url is not None and file is not None:
         raise Misconfigured("onegate: --url and -c exclude each other: one gateway or the other")
-    if url is None and (file is not None or not asyncio.run(_answers(Place.parse(DEFAULT)))):
-        _alone(file)
-        return
-    place, given = _place(url or DEFAULT), _token(token, token_file)
-    if given.is_given and not (place.is_tls or place.is_local):
-        tell(f"the token goes to {place.shown} without encryption")
-    asyncio.run(_bridge(place, given))
+    if url is None and file is None and not asyncio.run(_answers(Place.parse(DEFAULT))):
+        try:
+            asyncio.run(_alone(None))
+        except Misconfigured as nothing:
+            raise Misconfigured(NEITHER.format(nothing.message)) from None
+    elif url is None and file is not None:
+        asyncio.run(_alone(file))
+    else:
+        place, given = _place(url or DEFAULT), _token(token, token_file)
+        if given.is_given and not (place.is_tls or place.is_local):
+            tell(f"the token goes to {place.shown} without encryption")
+        asyncio.run(_in_front(place, given))
 
 
 def tell(words: str) -> None:
@@ -51,28 +68,59 @@ def tell(words: str) -> None:
         os.write(2, f"onegate: {words}\n".encode(errors="replace"))
 
 
-def on_signals(end: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, end)
-
-
-async def _bridge(place: Place, token: Token) -> None:
-    ends = StandardEnds()
-    http = Http(place)
+async def _in_front(place: Place, token: Token) -> None:
+    """Of a gateway that runs elsewhere."""
+    ends, http = StandardEnds(), Http(place)
+    remembered = (place.shown, *token.headers.values())
     async with TaskGroup() as tasks:
         holding = Holding(ends, Work(tasks), tell)
-        on_signals(holding.end)
-        work, mouth, learnt = holding.work, holding.mouth, Learnt()
-        keeping = Keeping(_state_file(place, token), work, tell)
-        relay = Relay(http, token, mouth.say)
-        legacy = LegacySide(relay, mouth, work, keeping, learnt, US)
-        modern = ModernSide(relay, mouth, work, keeping, learnt, US)
-        await holding.hold(Bridge(legacy, modern, work, keeping, learnt))
-        await legacy.leave()
-        work.end()
+        await _converse(holding, Relay(http, token, holding.mouth.say), remembered, IN_FRONT)
     http.close()
     await ends.close()
+
+
+async def _alone(file: Path | None) -> None:
+    """With a gateway of its own. It takes a second to load: meanwhile what was seen last
+    time answers the client."""
+    ends, stop = StandardEnds(), asyncio.Event()
+    remembered = (os.getcwd(), str(file), environment().get("ONEGATE_CONFIG", ""))
+    try:
+        async with asyncio.timeout(None) as hurry, TaskGroup() as tasks:
+            holding = Holding(ends, Work(tasks), tell)
+            within = Within(holding.mouth)
+            tasks.create_task(_host(file, within, stop))
+            await _converse(holding, within, remembered, ALONE)
+            stop.set()
+            wait_s = STOP_S if within.is_open else 0.0
+            hurry.reschedule(asyncio.get_running_loop().time() + wait_s)
+    except TimeoutError:
+        pass  # whoever had not left by then was killed
+    except BaseExceptionGroup as group:
+        raise next((e for e in causes(group) if isinstance(e, ClickException)), group) from None
+    await ends.close()
+    if not within.is_open:  # nothing was started, and the thread that loads it would be waited for
+        os._exit(0)
+
+
+async def _host(file: Path | None, within: Within, stop: asyncio.Event) -> None:
+    module = await asyncio.to_thread(importlib.import_module, "gateway.cli.standing_alone")
+    await module.host(file, within, stop)
+
+
+async def _converse(
+    holding: Holding, way: Way, remembered: Sequence[str], patience: Patience
+) -> None:
+    """Until the client has gone, or a signal says that it is time to."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, holding.end)
+    folder = state_folder(environment())
+    file = file_of(folder, remembered) if folder else None
+    keeping = Keeping(file, holding.work, tell)
+    bridge = Bridge(way, holding.mouth, holding.work, keeping, US, patience)
+    await holding.hold(bridge)
+    await bridge.leave()
+    holding.work.end()
 
 
 async def _answers(place: Place) -> bool:
@@ -83,22 +131,8 @@ async def _answers(place: Place) -> bool:
             return response.headers.get("server") == "onegate"
     except (Gone, TimeoutError):
         return False
-
-
-def _alone(file: Path | None) -> None:
-    """Without a gateway to stand in front of: one in this process."""
-    from gateway.cli.standing_alone import serve_alone
-
-    try:
-        serve_alone(file)
-    except Misconfigured as nothing:
-        if file is not None:
-            raise
-        raise Misconfigured(
-            f"onegate: no gateway answers at {DEFAULT}, and none can be started here:\n"
-            f"{nothing.message}\n"
-            "Start one with `onegate serve`, name another with --url, or a configuration with -c."
-        ) from None
+    finally:
+        http.close()
 
 
 def _place(url: str) -> Place:
@@ -112,8 +146,3 @@ def _token(given: str | None, file: Path | None) -> Token:
     if file is not None and not os.access(file, os.R_OK):
         raise Misconfigured(f"onegate: --token-file: {file} cannot be read")
     return Token(given, file)
-
-
-def _state_file(place: Place, token: Token) -> Path | None:
-    folder = state_folder(environment())
-    return file_of(folder, place.shown, "".join(token.headers.values())) if folder else None

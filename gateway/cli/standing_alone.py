@@ -1,72 +1,81 @@
-"""`onegate stdio` with a gateway of its own: in this process, for this client alone."""
+"""The gateway that `onegate stdio` runs in its own process, for one client alone.
+
+Loaded while the client is being answered already.
+"""
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.app.gateway import Gateway
 from gateway.app.running import running
-from gateway.cli.bridging import on_signals, tell
-from gateway.cli.ends import StandardEnds
 from gateway.cli.reach import loaded
-from gateway.cli.standing_in import plain
 from gateway.config.environ import environment
-from gateway.config.load import Loaded
 from gateway.downstream.supervise import contained
 from gateway.edge.admin.operator import ServerReport
-from gateway.edge.stdio.holding import Holding
+from gateway.edge.endpoint import CRASHED
 from gateway.edge.stdio.within import Within
-from gateway.edge.stdio.work import Work
+from gateway.eras.sides import Answer, Entrance, Headers, Posted, Reply, Stream
 from gateway.observe.logs import configure_logs
-from gateway.observe.stream import LineStream
 
-SETTLE_S = 0.7
+SETTLE_S = 3.0
 """The first list waits this long for servers that nothing is remembered of."""
 LOOK_EVERY_S = 0.02
-STOP_S = 0.4
-"""Servers have this long to leave; then they are killed."""
 
 
-def serve_alone(file: Path | None) -> None:
-    """Serve until stdin ends. Raises `Misconfigured`."""
-    found = loaded(file)
-    stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
-    try:
-        asyncio.run(_serve(found, stream))
-    except BaseExceptionGroup as group:
-        raise plain(group) from None
+async def host(file: Path | None, within: Within, stop: asyncio.Event) -> None:
+    """Run a gateway until told to stop; cancelled meanwhile, its servers are killed.
+
+    Raises `Misconfigured`.
+    """
+    found = await asyncio.to_thread(loaded, file)
+    log = found.config.log
+    stream = configure_logs(log.level, log.format, wall=time.time)
+    async with running(found, environment(), stream=stream) as gateway:
+        within.lead_to(Contained(gateway.entrance), settling(gateway))
+        await stop.wait()
 
 
-async def _serve(found: Loaded, stream: LineStream) -> None:
-    ends = StandardEnds()
+def settling(gateway: Gateway) -> Callable[[], Awaitable[None]]:
+    """Wait for servers that start and that nothing is known of; soon for the last time."""
     loop = asyncio.get_running_loop()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(None) as hurry:
-            async with running(found, environment(), stream=stream) as gateway:
-                await _converse(gateway, ends)
-                hurry.reschedule(loop.time() + STOP_S)
-    await ends.close()
-
-
-async def _converse(gateway: Gateway, ends: StandardEnds) -> None:
-    loop = asyncio.get_running_loop()
-    settled_by = loop.time() + SETTLE_S
+    until = loop.time() + SETTLE_S
 
     async def settled() -> None:
-        while loop.time() < settled_by and any(map(_is_empty, gateway.operator.servers())):  # noqa: ASYNC110 - many servers, no event
+        while loop.time() < until and any(map(_is_empty, gateway.operator.servers())):  # noqa: ASYNC110 - many servers, no event
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async with asyncio.TaskGroup() as tasks:
-        holding = Holding(ends, Work(tasks, lambda work: contained(work, "stdio")), tell)
-        on_signals(holding.end)
-        catalog = gateway.middle.offered
-        far = Within(gateway.entrance, holding.mouth, lambda: catalog().header_params, settled)
-        await holding.hold(far)
-        await far.leave()
-        holding.work.end()
+    return settled
 
 
 def _is_empty(server: ServerReport) -> bool:
-    """It starts, and nothing is known of it."""
     return server.state == "starting" and not (server.tools + server.prompts + server.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """An entrance (`eras.sides.Entrance`) where a bug in one request ends that request alone."""
+
+    entrance: Entrance
+
+    async def post(self, posted: Posted, reply: Reply) -> Answer:
+        answers: list[Answer] = []
+
+        async def serve() -> None:
+            answers.append(await self.entrance.post(posted, reply))
+
+        await contained(serve(), "stdio")
+        return answers[0] if answers else CRASHED
+
+    async def get(
+        self, headers: Headers, principal: str | None, open_stream: Callable[[], Stream]
+    ) -> Answer | Stream:
+        return await self.entrance.get(headers, principal, open_stream)
+
+    def left(self, headers: Headers, principal: str | None, stream: Stream) -> None:
+        self.entrance.left(headers, principal, stream)
+
+    async def delete(self, headers: Headers, principal: str | None) -> Answer:
+        return await self.entrance.delete(headers, principal)

@@ -1,4 +1,4 @@
-"""Stand between a client on stdin and a gateway that runs elsewhere, and may come and go.
+"""Stand between a client on stdin and a gateway that may be away, or still starting.
 
 Implements `conversation.Far`. Requests pass as they are, in either era; what clients begin
 with is answered within a second, from what was seen last if it has to be.
@@ -8,18 +8,30 @@ import asyncio
 from contextlib import suppress
 from typing import Protocol
 
+import msgspec
+
 from gateway.edge.stdio.conversation import Asked
 from gateway.edge.stdio.keeping import Keeping
+from gateway.edge.stdio.legacy import LegacySide
+from gateway.edge.stdio.modern import ModernSide
+from gateway.edge.stdio.mouth import Mouth
+from gateway.edge.stdio.way import Way
 from gateway.edge.stdio.work import Work
 from gateway.eras.absent import Away
 from gateway.eras.manner import Learnt
 from gateway.eras.modern.envelope import is_enveloped
 from gateway.eras.seen import KEPT, LISTS
 from gateway.protocol import methods
-from gateway.protocol.jsonrpc import Message, Notification, Request, Result, decode
+from gateway.protocol.jsonrpc import Fields, Message, Notification, Request, Result, decode
 
-SOON_S = 0.7
-"""Clients give a server that starts a second or two."""
+
+class Patience(msgspec.Struct, frozen=True):
+    """Seconds that the first questions wait for the gateway's own answer."""
+
+    known: float
+    """Where the last answer is remembered."""
+    unknown: float
+    """Where it is not: many clients read lists once, so an empty one is the worse answer."""
 
 
 class Side(Protocol):
@@ -38,19 +50,23 @@ class Side(Protocol):
         """This list is another one than the client was told."""
 
 
-class ArraySide(Side, Protocol):
-    @property
-    def takes_arrays(self) -> bool: ...
-
-
 class Bridge:
     def __init__(
-        self, legacy: ArraySide, modern: Side, work: Work, keeping: Keeping, learnt: Learnt
+        self,
+        way: Way,
+        mouth: Mouth,
+        work: Work,
+        keeping: Keeping,
+        us: Fields,
+        patience: Patience,
     ) -> None:
-        self._legacy, self._modern = legacy, modern
+        """`us`: our `serverInfo`."""
+        self._patience = patience
+        self._learnt = Learnt()
+        self._legacy = LegacySide(way, mouth, work, keeping, self._learnt, us)
+        self._modern = ModernSide(way, mouth, work, keeping, self._learnt, us)
         self._work = work
         self._keeping = keeping
-        self._learnt = learnt
 
     @property
     def takes_arrays(self) -> bool:
@@ -76,6 +92,10 @@ class Bridge:
     async def cancel(self, asked: Asked, line: bytes) -> None:
         await self._side(asked.request).cancel(asked, line)
 
+    async def leave(self) -> None:
+        """The client has gone."""
+        await self._legacy.leave()
+
     def _side(self, request: Request) -> Side:
         return self._modern if is_enveloped(request.params) else self._legacy
 
@@ -84,18 +104,23 @@ class Bridge:
     async def _soon(self, side: Side, asked: Asked) -> bytes:
         """The gateway's answer if it comes soon. One that comes later is kept, and if it says
         something else than the client was told, the client hears so."""
+        request = asked.request
+        known = request.method not in LISTS or self._keeping.seen.find(
+            request.method, side.revision_of(request)
+        )
+        wait_s = self._patience.known if known else self._patience.unknown
         exchange = self._work.start(self._exchanged(side, asked))
         try:
-            await asyncio.wait({exchange}, timeout=SOON_S)
+            await asyncio.wait({exchange}, timeout=wait_s)
         except asyncio.CancelledError:
             exchange.cancel()
             raise
         if exchange.done():
             got, _ = exchange.result()
-            return got if isinstance(got, bytes) else side.stand_in(asked.request, got)
-        exchange.add_done_callback(lambda done: self._late(side, asked.request, done))
+            return got if isinstance(got, bytes) else side.stand_in(request, got)
+        exchange.add_done_callback(lambda done: self._late(side, request, done))
         slow = Away("The onegate gateway has not answered in time; it may still do so")
-        return side.stand_in(asked.request, slow)
+        return side.stand_in(request, slow)
 
     async def _exchanged(self, side: Side, asked: Asked) -> tuple[bytes | Away, bool]:
         """The answer, and whether it is new."""

@@ -140,23 +140,23 @@ class Conversation:
             case Notification(methods.CANCELLED, params):
                 self._cancel(value(params, "requestId"), line)
             case _ if self._has_room(len(line)):
-                self._work.serve(self._hear(message, line))
+                self._work.start(self._hear(message, line))
 
     def _refuse(self, error: GatewayError) -> None:
         failure = Failure(error.request_id, error.code, error.message)
-        self._work.serve(self._mouth.say(encode(failure)))
+        self._work.start(self._mouth.say(encode(failure)))
 
     # --- requests ---
 
     def _ask(self, asked: Asked, say: Say) -> None:
         if not self._has_room(len(asked.line)):
             error = Throttled("Too many requests at once: wait for some of them to be answered")
-            self._work.serve(say(encode(Failure(asked.request.id, error.code, error.message))))
+            self._work.start(say(encode(Failure(asked.request.id, error.code, error.message))))
             return
         self._count += 1
         self._bytes += len(asked.line)
         self._serving[asked.request.id] = asked
-        asked.task = self._work.serve(self._serve(asked, say))
+        asked.task = self._work.start(self._serve(asked, say))
         asked.task.add_done_callback(lambda _: self._served(asked))
 
     async def _serve(self, asked: Asked, say: Say) -> None:
@@ -183,7 +183,7 @@ class Conversation:
             if asked.task is not None:
                 asked.task.cancel()
         else:
-            self._work.serve(self._far.cancel(asked, line))
+            self._work.start(self._far.cancel(asked, line))
 
     # --- the rest ---
 

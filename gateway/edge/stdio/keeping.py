@@ -1,11 +1,11 @@
-"""Keep on disk what a gateway answered last: a file for each address and token.
+"""Keep on disk what a gateway answered last: a file for each gateway, and token.
 
 Its name is a digest, so neither can be read from it.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -27,8 +27,9 @@ class Kept(msgspec.Struct, frozen=True):
     results: dict[str, Raw] = {}
 
 
-def file_of(folder: Path, address: str, token: str) -> Path:
-    digest = sha256(f"{address}\0{token}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+def file_of(folder: Path, about: Sequence[str]) -> Path:
+    """`about`: the gateway's address and our token, or its configuration."""
+    digest = sha256("\0".join(about).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return folder / "bridge" / f"{digest}.json"
 
 

@@ -5,15 +5,13 @@ Source: 2025-11-25, basic/lifecycle; basic/transports, "Session Management".
 """
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 
 from gateway.edge.stdio.backoff import Waits
 from gateway.edge.stdio.conversation import Asked
-from gateway.edge.stdio.http1 import Gone
 from gateway.edge.stdio.keeping import Keeping
 from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.relay import Lapsed, Reading, Relay
+from gateway.edge.stdio.way import Lapsed, Way
 from gateway.edge.stdio.work import Work
 from gateway.eras.absent import Away, framed
 from gateway.eras.legacy.absent import opened, revision_of, stand_in, takes_arrays
@@ -46,9 +44,9 @@ class LegacySide:
     leaving_cancels = False
 
     def __init__(
-        self, relay: Relay, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
+        self, way: Way, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
     ) -> None:
-        self._relay, self._mouth, self._work = relay, mouth, work
+        self._way, self._mouth, self._work = way, mouth, work
         self._keeping, self._learnt, self._us = keeping, learnt, us
         self._revision = revision_of(None)
         self._opening: Request | None = None
@@ -86,7 +84,7 @@ class LegacySide:
             if asked.given_up:
                 return b""
             try:
-                return await self._relay.post(manner.headers(request), asked.line, request)
+                return await self._way.post(manner.headers(request), asked.line, request)
             except Lapsed:
                 self._lapse(manner)
             except Away as away:
@@ -109,7 +107,7 @@ class LegacySide:
         if manner is None:
             return
         try:
-            await self._relay.post(manner.headers(message), line)
+            await self._way.post(manner.headers(message), line)
         except (Away, Lapsed):
             self._lapse(manner)
 
@@ -129,25 +127,21 @@ class LegacySide:
         manner, self._manner = self._manner, None
         self._opening = None
         if manner is not None and manner.session is not None:
-            with suppress(Gone, TimeoutError):
+            with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
-                    await self._relay.delete(manner.headers(None))
+                    await self._way.delete(manner.headers(None))
 
     # --- the session ---
 
     async def _open(self, request: Request) -> bytes:
         if self._manner is not None:
-            self._work.start(self._forget(self._manner))
+            self._work.start(self._way.delete(self._manner.headers(None)))
         self._manner, self._opening, self._is_answered = None, request, False
         self._revision = revision_of(value(request.params, "protocolVersion"))
         self._level, self._watched = None, {}
         await self._ensure()
         self._is_answered = True
         return framed(request, self._welcome)
-
-    async def _forget(self, manner: LegacyManner) -> None:
-        with suppress(Gone):
-            await self._relay.delete(manner.headers(None))
 
     async def _ensure(self) -> LegacyManner:
         """The session, opened if there is none. All who need one wait for the same."""
@@ -184,7 +178,7 @@ class LegacySide:
     async def _greet(self, opening: Request, manner: LegacyManner) -> None:
         """The handshake, and what the client wished for since its first one."""
         request = self._own(methods.INITIALIZE, opening.params)
-        body, headers = await self._relay.posted({}, encode(request), request)
+        body, headers = await self._way.posted({}, encode(request), request)
         message = decode(body)
         if isinstance(message, Failure) or not isinstance(message, Result):
             said = message.message if isinstance(message, Failure) else "no answer"
@@ -201,7 +195,7 @@ class LegacySide:
 
     async def _tell(self, manner: LegacyManner, message: Request | Notification) -> None:
         request = message if isinstance(message, Request) else None
-        await self._relay.post(manner.headers(message), encode(message), request)
+        await self._way.post(manner.headers(message), encode(message), request)
 
     def _own(self, method: str, params: Fields) -> Request:
         self._own_ids += 1
@@ -243,23 +237,8 @@ class LegacySide:
 
     async def _listen(self, manner: LegacyManner) -> None:
         await self._begun.wait()
-        reading = Reading(None, lambda _, line: self._mouth.say(line))
-        headers: Mapping[str, str] = manner.headers(None)
-        while self._manner is manner:
-            try:
-                async with await self._relay.get(headers, reading.last) as response:
-                    if response.status == 400 and reading.last is not None:
-                        reading.last = None  # it no longer keeps what we missed
-                        continue
-                    if response.status in (401, 404):
-                        self._lapse(manner)
-                        return
-                    if response.status == 405:
-                        return  # there is no such stream here
-                    if response.is_stream:
-                        await reading.read(response)
-            except Gone as gone:
-                if not gone.sent:
-                    self._lapse(manner)
-                    return
-            await asyncio.sleep(reading.retry_s)
+        if self._manner is manner:
+            with suppress(Lapsed):
+                await self._way.listen(manner.headers(None))
+                return
+            self._lapse(manner)

@@ -9,7 +9,7 @@ from gateway.edge.stdio.backoff import Waits
 from gateway.edge.stdio.conversation import Asked
 from gateway.edge.stdio.keeping import Keeping
 from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.relay import Relay
+from gateway.edge.stdio.way import Way
 from gateway.edge.stdio.work import Work
 from gateway.eras.absent import Away
 from gateway.eras.manner import Learnt
@@ -36,9 +36,9 @@ class ModernSide:
     leaving_cancels = True
 
     def __init__(
-        self, relay: Relay, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
+        self, way: Way, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
     ) -> None:
-        self._relay, self._mouth, self._work = relay, mouth, work
+        self._way, self._mouth, self._work = way, mouth, work
         self._keeping, self._us = keeping, us
         self._manner = ModernManner(learnt)
         self._listens: set[Listen] = set()
@@ -52,19 +52,19 @@ class ModernSide:
         if request.method == methods.LISTEN:
             return await self._listen(asked)
         headers = self._manner.headers(request)
-        answer = await self._relay.post(headers, asked.line, request)
+        answer = await self._way.post(headers, asked.line, request)
         if request.method == methods.CALL_TOOL and _mismatches(answer):
             await self._list_again(request)
             better = self._manner.headers(request)
             if better != headers:
-                answer = await self._relay.post(better, asked.line, request)
+                answer = await self._way.post(better, asked.line, request)
         return answer
 
     def stand_in(self, request: Request, away: Away) -> bytes:
         return stand_in(request, version_of(request), self._keeping.seen, away, self._us)
 
     async def hear(self, message: Message, line: bytes) -> None:
-        await self._relay.post(self._manner.headers(message), line)
+        await self._way.post(self._manner.headers(message), line)
 
     async def cancel(self, asked: Asked, line: bytes) -> None:
         """Leaving is all it takes."""
@@ -74,7 +74,7 @@ class ModernSide:
             self._work.start(listen.tell(CHANGED_BY[method]))
 
     async def _listen(self, asked: Asked) -> bytes:
-        listen = Listen(asked, self._relay, self._mouth, self._manner)
+        listen = Listen(asked, self._way, self._mouth, self._manner)
         self._listens.add(listen)
         try:
             return await listen.keep()
@@ -85,7 +85,7 @@ class ModernSide:
         """The tool wants arguments repeated in headers, and its list was never seen here."""
         meta = {"_meta": called.params["_meta"]} if "_meta" in called.params else {}
         request = Request("onegate-stdio-list", methods.LIST_TOOLS, meta)
-        answer = await self._relay.post(self._manner.headers(request), encode(request), request)
+        answer = await self._way.post(self._manner.headers(request), encode(request), request)
         message = decode(answer)
         if isinstance(message, Result):
             self._manner.answered(request, {}, message.result)
@@ -95,9 +95,9 @@ class Listen:
     """One `subscriptions/listen` of the client, for as long as the client wants it: gateways
     come and go behind it."""
 
-    def __init__(self, asked: Asked, relay: Relay, mouth: Mouth, manner: ModernManner) -> None:
+    def __init__(self, asked: Asked, way: Way, mouth: Mouth, manner: ModernManner) -> None:
         self._asked = asked
-        self._relay, self._mouth, self._manner = relay, mouth, manner
+        self._way, self._mouth, self._manner = way, mouth, manner
         self._waits = Waits()
         self._is_acknowledged = False
 
@@ -107,7 +107,7 @@ class Listen:
         headers = self._manner.headers(request)
         while True:
             try:
-                answer = await self._relay.post(headers, self._asked.line, request, self._hear)
+                answer = await self._way.post(headers, self._asked.line, request, self._hear)
                 if not self._is_acknowledged and isinstance(decode(answer), Failure):
                     return answer
             except Away:

@@ -1,13 +1,15 @@
 """Carry one message to the gateway over Streamable HTTP, and what it says back to the client.
 
-Source: 2025-11-25 and 2026-07-28, basic/transports.
+Implements `way.Way`. Source: 2025-11-25 and 2026-07-28, basic/transports.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gateway.edge.stdio.http1 import Gone, Http, Response
+from gateway.edge.stdio.way import Hear, Lapsed, addressed
 from gateway.eras.absent import Away
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.framing import Event, EventSplitter
@@ -19,7 +21,6 @@ from gateway.protocol.jsonrpc import (
     RequestId,
     Result,
     decode,
-    encode,
     one_line,
 )
 
@@ -30,13 +31,6 @@ REFUSAL_BYTES = 64 * 2**10
 MOST_RESUMED = 5
 """Times in a row that a broken stream is gone on with before its answer is given up."""
 RETRY_S = 1.0
-
-Hear = Callable[[Message, bytes], Awaitable[None]]
-"""Takes one message that is not the answer."""
-
-
-class Lapsed(Exception):
-    """The gateway knows nothing of this session: nothing was done."""
 
 
 class Token:
@@ -82,11 +76,6 @@ class Relay:
         request: Request | None = None,
         hear: Hear | None = None,
     ) -> bytes:
-        """Post one message. Returns the JSON-RPC answer to `request`; without one, nothing.
-
-        What the gateway says ahead of the answer goes to `hear`, else to the client. Raises
-        `Away`, and `Lapsed` if the headers name a session that is no more.
-        """
         body, _ = await self.posted(headers, line, request, hear)
         return body
 
@@ -97,7 +86,6 @@ class Relay:
         request: Request | None = None,
         hear: Hear | None = None,
     ) -> tuple[bytes, Mapping[str, str]]:
-        """The same, with the headers of the response."""
         reading = Reading(request.id if request else None, hear or self._pass_on)
         try:
             async with await self._ask("POST", {**POSTED, **headers}, line) as response:
@@ -109,19 +97,33 @@ class Relay:
                 await reading.read(response)
             return await self._answered(reading, headers), told
         except Gone as gone:
-            raise self.away(gone) from None
+            raise self._away(gone) from None
 
-    async def get(self, headers: Mapping[str, str], last: str | None) -> Response:
-        """Open the stream of a session, or go on with a broken one. Raises `Gone`."""
-        more = {LAST_EVENT: last} if last else {}
-        return await self._ask("GET", {"Accept": EVENTS, **headers, **more})
+    async def listen(self, headers: Mapping[str, str]) -> None:
+        reading = Reading(None, self._pass_on)
+        while True:
+            try:
+                async with await self._get(headers, reading.last) as response:
+                    if response.status == 400 and reading.last is not None:
+                        reading.last = None  # it no longer keeps what we missed
+                        continue
+                    if response.status in (401, 404):
+                        raise Lapsed
+                    if response.status == 405:
+                        return  # there is no such stream here
+                    if response.is_stream:
+                        await reading.read(response)
+            except Gone as gone:
+                if not gone.sent:
+                    raise Lapsed from None
+            await asyncio.sleep(reading.retry_s)
 
     async def delete(self, headers: Mapping[str, str]) -> None:
-        """End a session. Raises `Gone`."""
-        async with await self._ask("DELETE", headers):
-            pass
+        with suppress(Gone):
+            async with await self._ask("DELETE", headers):
+                pass
 
-    def away(self, gone: Gone) -> Away:
+    def _away(self, gone: Gone) -> Away:
         """In words for a person, and for the model that called."""
         shown = self._http.place.shown
         if gone.sent:
@@ -137,6 +139,11 @@ class Relay:
         )
 
     # --- within ---
+
+    async def _get(self, headers: Mapping[str, str], last: str | None) -> Response:
+        """Open the stream of a session, or go on with a broken one. Raises `Gone`."""
+        more = {LAST_EVENT: last} if last else {}
+        return await self._ask("GET", {"Accept": EVENTS, **headers, **more})
 
     async def _ask(self, method: str, headers: Mapping[str, str], line: bytes = b"") -> Response:
         response = await self._http.ask(method, {**headers, **self._token.headers}, line)
@@ -156,14 +163,9 @@ class Relay:
             raise self._refused(response.status)
         if request is None:
             return b""
-        try:
-            message = decode(body)
-        except GatewayError:
-            message = None
-        if isinstance(message, Result | Failure) and message.id == request.id:
-            return one_line(body)
-        if isinstance(message, Failure):  # of a guard that had not read the id
-            return encode(Failure(request.id, message.code, message.message, message.data))
+        answer = addressed(body, request)
+        if answer is not None:
+            return answer
         raise self._refused(response.status)
 
     def _refused(self, status: int) -> Away:
@@ -184,7 +186,7 @@ class Relay:
             if reading.answer is not None or reading.last is None:
                 break
             await asyncio.sleep(reading.retry_s)
-            async with await self.get(headers, reading.last) as response:
+            async with await self._get(headers, reading.last) as response:
                 if response.status == 404:
                     raise Gone("it was started anew", sent=True)
                 if not response.is_stream:

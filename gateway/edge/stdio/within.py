@@ -1,29 +1,21 @@
 """Serve a client on stdin by a gateway in this very process, without HTTP in between.
 
-Implements `conversation.Far` over `eras.sides.Entrance`, which is given what it would have
-read from headers.
+Implements `way.Way` over `eras.sides.Entrance`.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.edge.stdio.conversation import Asked
 from gateway.edge.stdio.mouth import Mouth
-from gateway.eras.legacy.absent import revision_of, takes_arrays
-from gateway.eras.manner import Learnt
-from gateway.eras.modern.envelope import is_enveloped
-from gateway.eras.modern.over_http import ModernManner
+from gateway.edge.stdio.way import Hear, Lapsed, addressed
 from gateway.eras.seen import LISTS
-from gateway.eras.sides import Answer, Entrance, Posted, Stream, Tracks
+from gateway.eras.sides import Answer, Entrance, Posted, Tracks
 from gateway.protocol import methods
-from gateway.protocol.headers import SESSION, HeaderParam
-from gateway.protocol.jsonrpc import Message, Notification, Request, encode_line, value
+from gateway.protocol.headers import SESSION
+from gateway.protocol.jsonrpc import Notification, Request, encode_line
 
 MAY_DROP = frozenset({methods.PROGRESS, methods.MESSAGE})
-
-Mirrored = Callable[[], Mapping[str, tuple[HeaderParam, ...]]]
-"""The arguments that clients over HTTP repeat in headers, by tool."""
 
 
 class Made:
@@ -97,63 +89,68 @@ class Standing:
 
 
 class Within:
-    def __init__(
-        self,
-        entrance: Entrance,
-        mouth: Mouth,
-        mirrored: Mirrored,
-        settled: Callable[[], Awaitable[None]],
-    ) -> None:
-        """`settled` returns as soon as lists are worth reading: soon, in any case."""
-        self._entrance, self._mouth = entrance, mouth
-        self._mirrored, self._settled = mirrored, settled
-        self._session: dict[str, str] = {}
-        self._revision = revision_of(None)
-        self._stream: Stream | None = None
+    """The way to a gateway that may still be starting: whoever comes early waits."""
+
+    def __init__(self, mouth: Mouth) -> None:
+        self._mouth = mouth
+        self._open = asyncio.Event()
+        self._entrance: Entrance | None = None
+        self._settled: Callable[[], Awaitable[None]] | None = None
 
     @property
-    def takes_arrays(self) -> bool:
-        return takes_arrays(self._revision)
+    def is_open(self) -> bool:
+        return self._open.is_set()
 
-    async def answer(self, asked: Asked) -> bytes | None:
-        request = asked.request
-        if request.method in LISTS:
+    def lead_to(self, entrance: Entrance, settled: Callable[[], Awaitable[None]]) -> None:
+        """The gateway is there. `settled` returns when lists are worth reading, or soon."""
+        self._entrance, self._settled = entrance, settled
+        self._open.set()
+
+    async def post(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> bytes:
+        body, _ = await self.posted(headers, line, request, hear)
+        return body
+
+    async def posted(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """`hear` is for gateways that come and go: this one stays as long as we do."""
+        entrance = await self._there()
+        if self._settled is not None and request is not None and request.method in LISTS:
             await self._settled()
-        if request.method == methods.INITIALIZE:
-            await self.leave()
-        answer = await self._post(request, asked.line)
-        if SESSION in answer.headers:
-            self._session = {SESSION: answer.headers[SESSION]}
-            self._revision = revision_of(value(request.params, "protocolVersion"))
-        return answer.body
-
-    async def hear(self, message: Message, line: bytes) -> None:
-        await self._post(message, line)
-        if self._stream is None and self._session:
-            found = await self._entrance.get(
-                Made(self._session), None, lambda: Standing(self._mouth)
-            )
-            self._stream = None if isinstance(found, Answer) else found
-
-    def leaving_cancels(self, request: Request) -> bool:
-        return is_enveloped(request.params)
-
-    async def cancel(self, asked: Asked, line: bytes) -> None:
-        await self._post(None, line)
-
-    async def leave(self) -> None:
-        """The client has gone, or begins anew."""
-        headers, stream = Made(self._session), self._stream
-        self._session, self._stream = {}, None
-        if stream is not None:
-            self._entrance.left(headers, None, stream)
-            stream.end()
-        if headers.get(SESSION) is not None:
-            await self._entrance.delete(headers, None)
-
-    async def _post(self, message: Message | None, line: bytes) -> Answer:
-        headers = self._session
-        if isinstance(message, Request | Notification) and is_enveloped(message.params):
-            headers = ModernManner(Learnt(dict(self._mirrored()))).headers(message)
         posted = Posted(Made(headers), line, None, accepts_stream=True)
-        return await self._entrance.post(posted, Aloud(self._mouth))
+        answer = await entrance.post(posted, Aloud(self._mouth))
+        if answer.status == 404 and SESSION in headers:
+            raise Lapsed
+        body = answer.body or b""
+        if request is not None:
+            body = addressed(body, request) or body
+        return body, {name.lower(): text for name, text in answer.headers.items()}
+
+    async def listen(self, headers: Mapping[str, str]) -> None:
+        entrance, made = await self._there(), Made(headers)
+        found = await entrance.get(made, None, lambda: Standing(self._mouth))
+        if isinstance(found, Answer):
+            raise Lapsed
+        try:
+            await found.wait_ended()
+        finally:
+            entrance.left(made, None, found)
+
+    async def delete(self, headers: Mapping[str, str]) -> None:
+        if self._entrance is not None:
+            await self._entrance.delete(Made(headers), None)
+
+    async def _there(self) -> Entrance:
+        await self._open.wait()
+        assert self._entrance is not None
+        return self._entrance

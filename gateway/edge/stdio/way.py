@@ -1,0 +1,59 @@
+"""A way to a gateway for messages that carry their headers: what the bridge walks on."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from gateway.protocol.errors import GatewayError
+from gateway.protocol.jsonrpc import Failure, Message, Request, Result, decode, encode, one_line
+
+Hear = Callable[[Message, bytes], Awaitable[None]]
+"""Takes one message that is not the answer."""
+
+
+class Lapsed(Exception):
+    """The gateway knows nothing of this session: nothing was done."""
+
+
+def addressed(body: bytes, request: Request) -> bytes | None:
+    """The answer to this request in a body, on one line; None if there is none. An error
+    that names no request (whoever refused had not read it) is this one's."""
+    try:
+        message = decode(body)
+    except GatewayError:
+        return None
+    if isinstance(message, Result | Failure) and message.id == request.id:
+        return one_line(body)
+    if isinstance(message, Failure):
+        return encode(Failure(request.id, message.code, message.message, message.data))
+    return None
+
+
+class Way(Protocol):
+    async def post(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> bytes:
+        """Bring one message. Returns the JSON-RPC answer to `request`; without one, nothing.
+
+        What the gateway says ahead of the answer goes to `hear`, else to the client. Raises
+        `Away`, and `Lapsed` if the headers name a session that is no more.
+        """
+
+    async def posted(
+        self,
+        headers: Mapping[str, str],
+        line: bytes,
+        request: Request | None = None,
+        hear: Hear | None = None,
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """The same, with the headers of the answer; their names are in lower case."""
+
+    async def listen(self, headers: Mapping[str, str]) -> None:
+        """Pass on what the gateway says in a session unasked, as long as there is any to come.
+        Raises `Lapsed` when the session is no more."""
+
+    async def delete(self, headers: Mapping[str, str]) -> None:
+        """End a session, if there is anybody to be told."""
