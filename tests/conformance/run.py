@@ -7,18 +7,20 @@ exactly where expected-failures.yml says so.
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from tests.conformance.suite import Check, Results, run_requirements, scored
+from tests.conformance.client import SCENARIOS, UNSCORED
+from tests.conformance.suite import Check, Results, run_client, run_requirements, scored
 from tests.kit.gateway import running_gateway
 from tests.kit.processes import ROOT
 
 EXPECTED = Path(__file__).with_name("expected-failures.yml")
+ELSEWHERE = " over HTTP"
 # Not scored, but ours to keep: what came after the revision, or waits for the suite's own example.
 EXTRAS = {
     "2026-07-28": (
@@ -73,13 +75,40 @@ class Leg:
                     yield f"{name}: {check.status} {check.name}: {check.message[:300]}"
 
 
-def legs(url: str) -> Iterator[Leg]:
+def legs(url: str, how: str = "") -> Iterator[Leg]:
     """Run one revision after the other; its scored leg first, then its extras one by one."""
     for revision, extras in EXTRAS.items():
         results = run_requirements(revision, url)
-        yield Leg(revision, scored(revision), results, is_scored=True)
+        yield Leg(revision + how, scored(revision), results, is_scored=True)
         for scenario in extras:
-            yield Leg(f"{revision} {scenario} (not scored)", [scenario], results, is_scored=False)
+            named = f"{revision}{how} {scenario} (not scored)"
+            yield Leg(named, [scenario], results, is_scored=False)
+
+
+def client_legs() -> Iterator[Leg]:
+    """The gateway as the client: every scenario without authorization, by revision."""
+    for revision in EXTRAS:
+        wanted = {name for one in SCENARIOS if (name := _of(revision, one)) is not None}
+        results = {name: run_client(revision, name) for name in sorted(wanted)}
+        named = f"{revision} as a client"
+        yield Leg(named, sorted(wanted - UNSCORED), results, is_scored=True)
+        for name in sorted(wanted & UNSCORED):
+            yield Leg(f"{named} {name} (not scored)", [name], results, is_scored=False)
+
+
+def _of(revision: str, scenario: str) -> str | None:
+    """The name of a scenario, if it is of this revision."""
+    own, _, name = scenario.partition(" ")
+    return name if own == revision else None
+
+
+@contextmanager
+def served_elsewhere() -> Iterator[str]:
+    """The same server behind two gateways: the second one reaches it over Streamable HTTP."""
+    with served() as inner, tempfile.TemporaryDirectory() as folder:
+        server = {"url": inner, "prefix": "", "required": True}
+        with running_gateway(Path(folder), {"elsewhere": server}) as outer:
+            yield outer.url.replace("127.0.0.1", "localhost")
 
 
 @contextmanager
@@ -119,16 +148,22 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--url", help="an endpoint that runs already, in place of our own")
     url = options.parse_args().url
-    if url is None:
-        with served() as own:
-            return report(own)
-    return report(url)
+    return report(every_leg() if url is None else legs(url))
 
 
-def report(url: str) -> int:
-    """Run and print all legs; the exit code."""
+def every_leg() -> Iterator[Leg]:
+    """Both revisions through one gateway and through two, and the gateway as the client."""
+    with served() as url:
+        yield from legs(url)
+    with served_elsewhere() as url:
+        yield from legs(url, ELSEWHERE)
+    yield from client_legs()
+
+
+def report(every: Iterable[Leg]) -> int:
+    """Run and print these legs; the exit code."""
     done = []
-    for leg in legs(url):
+    for leg in every:
         print(leg.line, flush=True)
         for complaint in leg.complaints():
             print(f"    {complaint}")

@@ -4,16 +4,19 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kit.installs import CACHE, node_environment, npm_packages
+from tests.kit.processes import ROOT
 
 PACKAGE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
 # The longest scenario waits a few seconds; a scenario that hangs is given up after 30 s.
 WAIT_S = 600
+CLIENT_S = 60
 # `server-NAME-2026-07-28T10-11-12-131Z`: one folder for each scenario that ran.
 _FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 
@@ -52,11 +55,24 @@ def run_requirements(revision: str, url: str) -> Results:
     return _read(folder)
 
 
+def run_client(revision: str, scenario: str) -> Sequence[Check]:
+    """One scenario of a revision in which the suite is the server, and the gateway its client."""
+    folder = CACHE / "conformance-results" / f"client-{revision}" / scenario
+    shutil.rmtree(folder, ignore_errors=True)
+    command = f"{sys.executable} -m tests.conformance.client"
+    _run(
+        *("client", "--command", command, "--scenario", scenario, "--spec-version", revision),
+        *("--timeout", str(CLIENT_S * 1000), "--output-dir", str(folder)),
+    )
+    return [check for file in folder.glob("*/checks.json") for check in _checks(file)]
+
+
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     installed = npm_packages("conformance", [f"{PACKAGE}@{VERSION}"])
     program = installed / "node_modules" / PACKAGE / "dist" / "index.js"
     return subprocess.run(
         ["node", str(program), *arguments],
+        cwd=ROOT,
         env=node_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -70,8 +86,12 @@ def _read(folder: Path) -> dict[str, list[Check]]:
     results: dict[str, list[Check]] = {}
     for file in sorted(folder.glob("*/checks.json")):
         if named := _FOLDER.fullmatch(file.parent.name):
-            checks = json.loads(file.read_text())
-            results[named[1]] = [
-                Check(each["id"], each["status"], each.get("errorMessage") or "") for each in checks
-            ]
+            results[named[1]] = _checks(file)
     return results
+
+
+def _checks(file: Path) -> list[Check]:
+    return [
+        Check(each["id"], each["status"], each.get("errorMessage") or "")
+        for each in json.loads(file.read_text())
+    ]

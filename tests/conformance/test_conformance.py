@@ -1,42 +1,70 @@
 """The official suite, through the gateway: the counts that we hold."""
 
+from collections.abc import Iterable
+
 import pytest
 
-from tests.conformance.run import Leg, expected_failures, legs, served, surprises
+from tests.conformance.run import (
+    ELSEWHERE,
+    Leg,
+    client_legs,
+    expected_failures,
+    legs,
+    served,
+    served_elsewhere,
+    surprises,
+)
 from tests.conformance.suite import Check
 
 
-@pytest.fixture(scope="module")
-def done() -> list[Leg]:
+def lines(done: Iterable[Leg], *, scored: bool) -> list[str]:
+    return [leg.line for leg in done if leg.is_scored is scored]
+
+
+def complaints(done: Iterable[Leg]) -> list[str]:
+    return [f"{leg.name}: {line}" for leg in done for line in leg.complaints()]
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(600)
+def test_every_scenario_passes_through_the_gateway() -> None:
+    """The revision of 2025 has a check more for servers that answer lists on streams."""
     with served() as url:
-        return list(legs(url))
+        done = list(legs(url))
+
+    assert lines(done, scored=True) == [
+        "2026-07-28: scenarios 37/37, checks 120/120",
+        "2025-11-25: scenarios 30/30, checks 69/69",
+    ], complaints(done)
+    assert len(lines(done, scored=False)) == 6
+    assert complaints(done) == []
+    assert surprises(done, expected_failures()) == []
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(600)
-def test_every_scored_scenario_of_the_modern_revision_passes(done: list[Leg]) -> None:
-    leg = done[0]
-    assert leg.line == "2026-07-28: scenarios 37/37, checks 120/120", list(leg.complaints())
+def test_every_scenario_passes_with_the_server_behind_streamable_http() -> None:
+    with served_elsewhere() as url:
+        done = list(legs(url, ELSEWHERE))
+
+    assert lines(done, scored=True) == [
+        "2026-07-28 over HTTP: scenarios 37/37, checks 120/120",
+        "2025-11-25 over HTTP: scenarios 30/30, checks 69/69",
+    ], complaints(done)
+    assert complaints(done) == []
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(600)
-def test_every_scored_scenario_of_the_legacy_revision_passes(done: list[Leg]) -> None:
-    """Of the suite's 70 checks one looks at event streams, and has nothing to look at where
-    three concurrent lists are answered as JSON: `server-sse-streams-functional` is a note then."""
-    leg = next(leg for leg in done if leg.name == "2025-11-25")
-    assert leg.line == "2025-11-25: scenarios 30/30, checks 69/69", list(leg.complaints())
-    notes = [each.name for each in leg.results["server-sse-multiple-streams"] if not each.counts]
-    assert notes == ["server-sse-streams-functional"]
-    assert not expected_failures()
+def test_every_scenario_without_authorization_passes_with_the_gateway_as_the_client() -> None:
+    done = list(client_legs())
 
-
-@pytest.mark.conformance
-@pytest.mark.timeout(600)
-def test_the_scenarios_that_are_not_scored_pass_as_well(done: list[Leg]) -> None:
-    extras = [leg for leg in done if not leg.is_scored]
-    assert len(extras) == 6
-    assert not [line for leg in extras for line in leg.complaints()]
+    assert lines(done, scored=True) == [
+        "2026-07-28 as a client: scenarios 7/7, checks 55/55",
+        "2025-11-25 as a client: scenarios 4/4, checks 11/11",
+    ], complaints(done)
+    assert len(lines(done, scored=False)) == 2
+    assert complaints(done) == []
 
 
 def test_a_scenario_that_did_not_run_counts_as_failing() -> None:
