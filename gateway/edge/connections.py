@@ -32,6 +32,16 @@ class Leaver(Protocol):
     def lost(self) -> None: ...
 
 
+class Request(web.BaseRequest):
+    """One request; while the gateway drains, the last one on its connection."""
+
+    @property
+    def keep_alive(self) -> bool:
+        """Asked when the head of the answer is made: a client that is told not to send
+        more over this connection does not lose a request to its end."""
+        return not (self._message.should_close or connection_of(self).is_last)
+
+
 class Connection(web.RequestHandler):
     """One client's connection. Requests on it are served one after the other."""
 
@@ -55,6 +65,11 @@ class Connection(web.RequestHandler):
         if not crowd.admits(transport, self.since_s):
             cast(asyncio.Transport, transport).write(BUSY)
             self.force_close()
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no further request may come on it."""
+        return self._manager is None or cast(Connections, self._manager).is_draining
 
     def check(self, pulse: Pulse) -> None:
         """Close it if its client reads or says nothing for too long."""
@@ -127,6 +142,7 @@ class Connections(web.Server):
         super().__init__(handler, request_factory=self._heard)
         self._pulse = pulse
         self.crowd = crowd
+        self.is_draining = False
         self.header_bytes = header_bytes
         self._running = asyncio.get_running_loop()
         self._settings: dict[str, Any] = {
@@ -153,7 +169,7 @@ class Connections(web.Server):
     ) -> web.BaseRequest:
         connection = cast(Connection, protocol)
         connection.heard = connection.is_serving = True
-        return web.BaseRequest(message, payload, protocol, writer, task, self._running)
+        return Request(message, payload, protocol, writer, task, self._running)
 
 
 def connection_of(request: web.BaseRequest) -> Connection:

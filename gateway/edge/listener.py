@@ -20,6 +20,9 @@ Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 BACKLOG = 1024
 CUT_S = 0.5
 """How long what was cut may take to say so; `drain` may wait for it three times."""
+LAST_S = 0.25
+"""How long an idle connection may still bring a request that was on its way."""
+LOOK_EVERY_S = 0.02
 
 
 class Listener:
@@ -79,11 +82,13 @@ class Listener:
         Returns after `grace_s` and three times `CUT_S` at the latest.
         """
         self.stop_accepting()
-        await asyncio.sleep(0)  # what was read by now is served yet
-        self._connections.pre_shutdown()
+        self._connections.is_draining = True
         for one in tuple(self._pulse.open):
             one.wind_up()
-        await self._wait_quiet(grace_s)
+        last_s = min(LAST_S, grace_s)
+        await self._wait_last(last_s)
+        self._connections.pre_shutdown()
+        await self._wait_quiet(grace_s - last_s)
         left = tuple(self._pulse.open)
         if left:
             log.warning("requests.cut", requests=len(left), grace_s=grace_s)
@@ -93,6 +98,13 @@ class Listener:
         await self._connections.shutdown(CUT_S)
         if self._ticker is not None:
             self._ticker.cancel()
+
+    async def _wait_last(self, within_s: float) -> None:
+        await asyncio.sleep(0)  # what was read by now is served yet
+        for _ in range(round(within_s / LOOK_EVERY_S)):
+            if not self.connections:
+                break
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _wait_quiet(self, within_s: float) -> None:
         with suppress(TimeoutError):

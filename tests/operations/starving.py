@@ -23,10 +23,11 @@ Limit = tuple[int, int]
 
 def write_config(folder: Path, servers: Mapping[str, Any], **config: Any) -> tuple[Path, str, str]:
     """The file, the endpoint's URL and the admin address."""
-    listen, admin = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    ours = {"listen": f"127.0.0.1:{free_port()}", "admin": f"127.0.0.1:{free_port()}"}
+    written = {**ours, "servers": dict(servers), **config}
     file = folder / "onegate.json"
-    written = {"listen": listen, "admin": admin, "servers": dict(servers), **config}
     file.write_text(json.dumps(written, indent=2))
+    listen, admin = (written[key].replace("0.0.0.0", "127.0.0.1") for key in ours)
     return file, f"http://{listen}/mcp", f"http://{admin}"
 
 
