@@ -21,7 +21,7 @@ ifneq ($(shell $(BIN)/python -c 'import sys; print(sys.prefix)' 2>/dev/null),$(a
 .PHONY: $(RUN_STAMP) $(DEV_STAMP)
 endif
 
-.PHONY: help run test lint fix conformance lock clean
+.PHONY: help run test lint fix conformance bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make lint         the checks alone: ruff, mypy, import contracts, rules of the house"
 	@echo "make fix          what ruff can repair"
 	@echo "make conformance  the official conformance suite through the gateway"
+	@echo "make bench        measure speed and memory beside other gateways   (ARGS=--help: how)"
 	@echo "make lock         choose the newest versions of what we depend on, into $(LOCKED)/"
 	@echo "make clean        remove all that was made"
 
@@ -54,6 +55,9 @@ fix: $(DEV_STAMP)
 conformance: $(DEV_STAMP)
 	$(BIN)/python -m tests.conformance.run $(ARGS)
 	$(BIN)/python -m tests.conformance.crossing
+
+bench: $(DEV_STAMP)
+	$(BIN)/python -m tests.bench $(ARGS)
 
 # -- the environment ------------------------------------------------------------------------
 
