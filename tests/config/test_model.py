@@ -56,6 +56,7 @@ def test_everything_written_arrives() -> None:
     assert config.auth.tokens[0].sha256 == SHA
     assert (config.calls.path, config.calls.stderr) == (file.parent / "calls.jsonl", True)
     assert config.limits.line_bytes == 32 * 2**20
+    assert config.watch
     assert config.instructions == "Ask before you delete.\n"
 
 

@@ -40,6 +40,7 @@ MAY_TELL_THE_TIME = {
     "gateway/app/reload.py": "says when the configuration was read",
     "gateway/app/reports.py": "says since when a server is in its state",
     "gateway/cli/records.py": "shows how long ago a call was",
+    "gateway/cli/tables.py": "shows how long ago something was",
     "gateway/cli/serving.py": "hands it to the log",
     "gateway/cli/standing_in.py": "hands it to the log",
     "gateway/cli/standing_alone.py": "hands it to the log",
