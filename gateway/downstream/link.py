@@ -228,7 +228,7 @@ class Link:
         self.noise += 1
         if self.noise <= NOISE_SHOWN:
             shown = line[:200].decode(errors="replace")
-            log.warning("stdout.ignored", server=self.server, line=shown, why=why)
+            log.warning("line.ignored", server=self.server, line=shown, why=why)
 
     def _only(self) -> Opened | None:
         sole = self.exchange.sole()

@@ -193,7 +193,7 @@ def test_a_call_that_is_given_up_is_cancelled_by_a_message(tmp_path: Path) -> No
     """A lost connection cancels nothing before 2026-07-28."""
 
     async def endless(asked: Asked) -> web.StreamResponse:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return asked.text("never")
 
     async def converse() -> None:
@@ -320,7 +320,7 @@ def test_answers_come_in_every_form_that_servers_use(tmp_path: Path) -> None:
     async def lingering(asked: Asked) -> web.StreamResponse:
         told = await asked.stream()
         http = await asked.answered(told, "lingering")
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return http
 
     async def accepted(_: web.Request, message: Message) -> web.Response | None:

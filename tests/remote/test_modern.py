@@ -188,6 +188,37 @@ def test_changes_are_heard_and_a_broken_ear_is_replaced(tmp_path: Path) -> None:
     run(converse())
 
 
+def test_another_wish_opens_a_new_ear_before_the_old_one_is_closed(tmp_path: Path) -> None:
+    """B7: what changes in between is not missed."""
+    far = Far(capabilities={"tools": {}, "resources": {"subscribe": True}})
+    open_before: list[int] = []
+
+    async def notes(request: web.Request, message: Message) -> web.Response | None:
+        if message["method"] == "subscriptions/listen":
+            open_before.append(len(far.streams))
+        if message["method"] != "resources/list":
+            return None
+        resource = {"uri": "far://one", "name": "one"}
+        result = far.finished(message, {"resources": [resource]})
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    far.before = notes
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            await eventually_async(lambda: far.streams)
+            uris = ["far://one"]
+            async with it.modern() as client, client.listening(resourceSubscriptions=uris) as ear:
+                await eventually_async(lambda: len(far.posts("subscriptions/listen")) == 2)
+                await eventually_async(lambda: len(far.streams) == 1)
+                await far.tell("notifications/resources/updated", uri="far://one")
+                assert (await ear.message())["params"]["uri"] == "far://one"
+            assert open_before[:2] == [0, 1]
+
+    run(converse())
+
+
 def _lists(client: Modern, names, count: int):  # type: ignore[no-untyped-def]
     async def there() -> bool:
         return len(await names(client)) == count

@@ -141,7 +141,7 @@ def test_credentials_that_are_refused_fail_the_server_visibly(tmp_path: Path) ->
 
 def test_a_handshake_that_is_never_answered_is_given_up(tmp_path: Path) -> None:
     async def mute(request: web.Request, message: Message) -> web.Response | None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return None
 
     async def converse() -> None:

@@ -45,7 +45,7 @@ def test_calls_work_in_spite_of(tmp_path: Path, manner: str) -> None:
             if manner == "noise":
                 noise = it.server().main.connection.link.noise  # type: ignore[union-attr]
                 assert noise >= 5 * 6, "each of six stray lines, before each message"
-                assert len(it.said("stdout.ignored")) <= 5 * 3, "a sample for each process"
+                assert len(it.said("line.ignored")) <= 5 * 3, "a sample for each process"
 
     run(converse())
 
@@ -60,7 +60,7 @@ def test_stray_lines_are_counted_and_only_some_are_logged(tmp_path: Path) -> Non
                     assert (await client.call("it__raw", {"text": text})).text == "written"
             link = it.server().main.connection.link  # type: ignore[union-attr]
             assert link.noise == 120
-            shown = it.said("stdout.ignored")
+            shown = it.said("line.ignored")
             assert len(shown) == 5
             assert all(entry["server"] == "it" for entry in shown)
 
