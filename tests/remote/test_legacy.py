@@ -88,6 +88,33 @@ def test_a_server_that_forgot_the_session_gets_one_new_handshake_for_all(tmp_pat
     run(converse())
 
 
+def test_a_client_with_a_connection_of_its_own_gets_another_when_its_session_is_lost(
+    tmp_path: Path,
+) -> None:
+    """Its own session at the gateway stays."""
+
+    async def converse() -> None:
+        async with (
+            served(far_legacy()) as far,
+            gate(tmp_path, {"far": {"url": far.url, "isolation": "session"}}) as it,
+        ):
+            await it.ready()
+            async with it.legacy() as client:
+                assert (await client.call("far__echo", {"text": "1"})).text == "1"
+                first = far.posts("tools/call")[-1].headers["Mcp-Session-Id"]
+                far.known.discard(first)
+                assert (await client.call("far__echo", {"text": "2"})).text == "2"
+                last = far.posts("tools/call")[-1].headers["Mcp-Session-Id"]
+                assert last != first
+                async with asyncio.TaskGroup() as tasks:
+                    for n in range(5):
+                        tasks.create_task(client.call("far__echo", {"text": str(n)}))
+            used = {seen.headers["Mcp-Session-Id"] for seen in far.posts("tools/call")}
+            assert used == {first, last}
+
+    run(converse())
+
+
 def test_older_servers_say_400_of_a_lost_session(tmp_path: Path) -> None:
     async def forgetful(request: web.Request, message: Message) -> web.Response | None:
         if request.headers.get("Mcp-Session-Id") == "s1" and message["method"] == "tools/call":
