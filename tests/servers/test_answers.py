@@ -24,7 +24,7 @@ def test_wrong_answers_hurt_their_own_call_at_most(tmp_path: Path, era: str) -> 
     fails = {"both": "both result and error", "neither": "neither", "null_result": "null"}
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", era)}) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, protocol=era)}) as it:
             await it.ready()
             async with it.modern() as client:
                 for shape in survives:
@@ -43,7 +43,7 @@ def test_wrong_answers_hurt_their_own_call_at_most(tmp_path: Path, era: str) -> 
 
 def test_an_error_without_an_id_belongs_to_the_only_call_there_is(tmp_path: Path) -> None:
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", "legacy")}) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, protocol="legacy")}) as it:
             await it.ready()
             async with it.modern() as client:
                 alone = await _odd(it, client, "null_id", right=False)
@@ -64,7 +64,7 @@ def test_an_answer_that_comes_too_late_is_nobody_elses(tmp_path: Path, era: str)
     rules = [{"match": "it__sleep", "timeout": "300ms"}]
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", era)}, tools=rules) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, protocol=era)}, tools=rules) as it:
             await it.ready()
             async with it.modern() as client:
                 late = await client.call("it__sleep", {"ms": 600, "stubborn": True})
@@ -86,7 +86,7 @@ def test_questions_of_a_server_are_answered_at_once_whatever_they_are(tmp_path: 
     asked = ["ping", "sampling/createMessage", "elicitation/create", "roots/list", "no/such/thing"]
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", "legacy")}) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, protocol="legacy")}) as it:
             await it.ready()
             async with it.modern() as client:
                 for method in asked:
@@ -106,7 +106,7 @@ def test_a_server_that_asks_before_any_call_is_answered(tmp_path: Path) -> None:
     question = {"jsonrpc": "2.0", "id": "mine", "method": "roots/list"}
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", "legacy", "--record", heard)}) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, "--record", heard, protocol="legacy")}) as it:
             await it.ready()
             async with it.modern() as client:
                 await client.call("it__raw", {"text": json.dumps(question)})
@@ -153,7 +153,7 @@ def test_ids_towards_a_server_are_never_used_again(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*ODD, "--era", "legacy", "--record", heard)}) as it:
+        async with gate(tmp_path, {"it": fake(*ODD, "--record", heard, protocol="legacy")}) as it:
             await it.ready()
             async with it.modern() as client:
                 await asyncio.gather(*(client.call("it__echo", {"n": n}) for n in range(50)))

@@ -33,7 +33,7 @@ def test_calls_in_progress_fail_at_once_and_say_how_the_server_died(
     tmp_path: Path, era: str, how: dict[str, Any], data: dict[str, Any]
 ) -> None:
     """With its last words, of which neither escapes nor secrets are repeated."""
-    server = fake(*TOOLS, "--era", era, env={"API_TOKEN": SECRET})
+    server = fake(*TOOLS, env={"API_TOKEN": SECRET}, protocol=era)
     words = f"first\nsecond \x1b[31mred\x1b[0m\nusing {SECRET}\u202e\nlast"
 
     async def converse() -> None:
@@ -64,7 +64,7 @@ def test_calls_in_progress_fail_at_once_and_say_how_the_server_died(
 
 def test_a_crash_is_noticed_though_a_grandchild_holds_the_pipes(tmp_path: Path) -> None:
     async def converse() -> None:
-        server = fake(*TOOLS, "--era", "legacy", "--grandchild")
+        server = fake(*TOOLS, "--grandchild", protocol="legacy")
         async with gate(tmp_path, {"it": server}) as it:
             await it.ready()
             async with it.modern() as client:
@@ -102,7 +102,7 @@ def test_a_restarted_server_is_the_same_to_its_clients(tmp_path: Path) -> None:
 
 def test_killing_one_of_three_servers_leaves_the_lists_whole(tmp_path: Path) -> None:
     """B39, B44: what was listed is unavailable, never unknown."""
-    servers = {name: fake(*TOOLS) for name in ("a", "b", "c")}
+    servers = {name: fake(*TOOLS, protocol="legacy") for name in ("a", "b", "c")}
 
     async def converse() -> None:
         async with gate(tmp_path, servers, policy=PATIENT) as it:
@@ -127,7 +127,7 @@ def test_a_call_to_a_server_that_is_down_says_its_state_and_when_to_come_again(
     tmp_path: Path,
 ) -> None:
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*TOOLS)}, policy=PATIENT) as it:
+        async with gate(tmp_path, {"it": fake(*TOOLS, protocol="modern")}, policy=PATIENT) as it:
             await it.ready()
             async with it.modern() as client:
                 await client.call("it__crash", {"code": 4})
@@ -149,7 +149,7 @@ def test_a_call_waits_for_a_restart_that_is_near(tmp_path: Path) -> None:
     soon = RestartPolicy(first_wait_s=0.6)
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*TOOLS)}, policy=soon) as it:
+        async with gate(tmp_path, {"it": fake(*TOOLS, protocol="modern")}, policy=soon) as it:
             await it.ready()
             async with it.modern() as client:
                 pid = (await _me(client))["pid"]
@@ -177,11 +177,11 @@ def test_a_call_that_may_have_run_is_not_made_again(tmp_path: Path) -> None:
 def test_a_crash_loop_ends_in_a_visible_failure(tmp_path: Path) -> None:
     """B04: a good handshake each time, and then the end."""
     pids = tmp_path / "starts"
-    server = fake(*TOOLS, "--era", "legacy", "--exit-after-list", "--starts", pids)
+    server = fake(*TOOLS, "--exit-after-list", "--starts", pids, protocol="legacy")
     policy = RestartPolicy(first_wait_s=0.01, longest_wait_s=0.1)
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": {**server, "protocol": "legacy"}}, policy=policy) as it:
+        async with gate(tmp_path, {"it": server}, policy=policy) as it:
             report = await it.becomes("failed")
             assert "exited with code 0" in report["last_error"]
             assert report["restarts"] == len(starts(pids)) == policy.exits_allowed + 1

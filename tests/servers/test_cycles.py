@@ -18,10 +18,10 @@ CYCLES = 30
 def test_thirty_crashes_with_calls_in_progress_leave_nothing_behind(tmp_path: Path) -> None:
     """Descriptors, children, threads, tasks and memory are what they were after the third."""
     pids = tmp_path / "starts"
-    server = fake("--only", "hang", "--era", "legacy", "--starts", pids)
+    server = fake("--only", "hang", "--starts", pids, protocol="legacy")
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": {**server, "protocol": "legacy"}}) as it:
+        async with gate(tmp_path, {"it": server}) as it:
             await it.ready()
             async with it.modern() as client:
                 for cycle in range(CYCLES):

@@ -22,7 +22,10 @@ def test_a_server_that_does_not_read_times_out_its_own_callers_alone(
     tmp_path: Path, era: str
 ) -> None:
     """Sixty calls of 256 KiB are more than it may keep waiting; beyond that they are refused."""
-    servers = {"deaf": fake(*TOOLS, "--era", era, stop_grace="200ms"), "well": fake(*TOOLS)}
+    servers = {
+        "deaf": fake(*TOOLS, stop_grace="200ms", protocol=era),
+        "well": fake(*TOOLS, protocol=era),
+    }
 
     async def converse() -> None:
         async with gate(tmp_path, servers, tools=SHORT) as it:
@@ -50,7 +53,7 @@ def test_what_is_told_to_a_server_that_does_not_read_does_not_pile_up(tmp_path: 
     rules = [{"match": "deaf__*", "timeout": "50ms"}]
 
     async def converse() -> None:
-        server = fake(*TOOLS, "--era", "legacy", stop_grace="200ms")
+        server = fake(*TOOLS, stop_grace="200ms", protocol="legacy")
         async with gate(tmp_path, {"deaf": server}, tools=rules) as it:
             await it.ready()
             async with it.modern() as client:
@@ -110,7 +113,7 @@ def test_a_server_that_closes_its_stdout_but_lives_is_ended_and_started_again(
     """B11: no busy loop on the broken pipe."""
 
     async def converse() -> None:
-        server = fake(*TOOLS, "--era", "legacy", stop_grace="200ms")
+        server = fake(*TOOLS, stop_grace="200ms", protocol="legacy")
         async with gate(tmp_path, {"it": server}) as it:
             await it.ready()
             pid = (await it.report())["pids"][0]
@@ -136,7 +139,7 @@ def test_a_busy_server_is_not_taken_for_a_dead_one(tmp_path: Path) -> None:
     """B43, B62: one long call, and others meanwhile; nothing is restarted."""
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*TOOLS)}, policy=PATIENT) as it:
+        async with gate(tmp_path, {"it": fake(*TOOLS, protocol="modern")}, policy=PATIENT) as it:
             await it.ready()
             async with it.modern() as client, asyncio.TaskGroup() as tasks:
                 long = tasks.create_task(client.call("it__sleep", {"ms": 1500}))

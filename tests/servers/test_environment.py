@@ -18,7 +18,9 @@ def _environment(folder: Path, around: dict[str, str], **section: Any) -> dict[s
     """All that a server finds in its environment, under a gateway with `around` in its own."""
 
     async def converse() -> dict[str, str]:
-        async with gate(folder, {"it": fake(*TOOLS, **section)}, environ=around) as it:
+        async with gate(
+            folder, {"it": fake(*TOOLS, **section, protocol="legacy")}, environ=around
+        ) as it:
             await it.ready()
             async with it.modern() as client:
                 return dict(json.loads((await client.call("it__env")).text))

@@ -15,7 +15,8 @@ from tests.kit.fakes import fake, fake_argv
 from tests.kit.gateway import Gateway, running_gateway
 from tests.kit.http import Modern
 from tests.kit.processes import kill_tree
-from tests.kit.waiting import eventually, run
+from tests.kit.waiting import eventually, eventually_async, run
+from tests.servers.gate import gate
 
 GRACE = {"stop_grace": "300ms", "protocol": "legacy"}
 ECHO = ("--only", "echo,spawn,hang")
@@ -115,9 +116,14 @@ def test_servers_are_told_by_the_end_of_their_input_first(tmp_path: Path) -> Non
     program, diary = tmp_path / "tidy.py", tmp_path / "diary"
     program.write_text(TIDY)
     section = {"command": sys.executable, "args": ["-S", str(program), str(diary)]}
-    with running_gateway(tmp_path, {"it": {**section, "protocol": "legacy"}}) as gateway:
-        eventually(lambda: diary.exists() and "initialized" in diary.read_text(), 20)
-        assert gateway.server_pids()
+
+    async def converse() -> None:
+        async with gate(tmp_path, {"it": {**section, "protocol": "legacy"}}) as it:
+            await it.ready()
+            await eventually_async(lambda: "initialized" in diary.read_text())
+
+    diary.touch()
+    run(converse())
     assert diary.read_text().split() == ["initialized", "eof", "tidied"]
 
 

@@ -22,8 +22,8 @@ def test_all_pages_are_read_and_everything_on_them_can_be_called(tmp_path: Path,
     """B46: 150 tools in pages of 50, and whatever else in pages of one."""
 
     async def converse() -> None:
-        many = fake("--only", "echo", "--tools", 149, "--page", 50, "--era", era)
-        single = fake("--only", "echo,whoami,crash", "--page", 1, "--era", era)
+        many = fake("--only", "echo", "--tools", 149, "--page", 50, protocol=era)
+        single = fake("--only", "echo,whoami,crash", "--page", 1, protocol=era)
         async with gate(tmp_path, {"many": many, "single": single}) as it:
             await it.ready()
             async with it.modern() as client:
@@ -102,7 +102,7 @@ def test_only_what_a_server_advertises_is_asked_for(tmp_path: Path) -> None:
 
     async def converse() -> None:
         flags = ("--without", "resources,prompts,logging,completions", "--unknown", "exit")
-        server = fake("--only", "echo", *flags, "--record", heard, "--era", "legacy")
+        server = fake("--only", "echo", *flags, "--record", heard, protocol="legacy")
         async with gate(tmp_path, {"it": server}) as it:
             await it.ready()
             async with it.modern() as client:
@@ -119,7 +119,7 @@ def test_a_storm_of_announcements_is_read_a_few_times(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*FEW, "--record", heard, "--era", "legacy")}) as it:
+        async with gate(tmp_path, {"it": fake(*FEW, "--record", heard, protocol="legacy")}) as it:
             await it.ready()
             async with it.modern() as client:
                 before = heard.read_text().count('"tools/list"')
@@ -137,7 +137,7 @@ def test_a_change_is_read_and_told_once_to_everybody_who_listens(tmp_path: Path,
     """B53: listed, callable, announced to both eras of clients."""
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*FEW, "--era", era)}) as it:
+        async with gate(tmp_path, {"it": fake(*FEW, protocol=era)}) as it:
             await it.ready()
             async with (
                 it.modern() as modern,
@@ -177,7 +177,7 @@ def test_subscriptions_are_made_again_after_a_restart(tmp_path: Path, era: str) 
     """A14; the client notices nothing but that its server answered a call badly."""
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake(*FEW, "--era", era)}) as it:
+        async with gate(tmp_path, {"it": fake(*FEW, protocol=era)}) as it:
             await it.ready()
             async with (
                 it.modern() as client,

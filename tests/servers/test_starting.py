@@ -1,10 +1,9 @@
 """All servers start at once, and none waits for another; nor does any client."""
 
+import re
 import time
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.kit.fakes import fake
 from tests.kit.http import Legacy
@@ -65,7 +64,7 @@ def test_servers_that_never_come_up_cost_nobody_anything(tmp_path: Path) -> None
         "gone": {"command": "/no/such/program"},
         "exits": fake("--exit-at-start", 1),
         "mute": fake("--initialize", "silent", "--discover", "silent"),
-        "sleeps": fake("--start-delay", 600),
+        "sleeps": fake("--start-delay", 600, stop_grace="200ms"),
     }
 
     async def initialize(url: str) -> float:
@@ -134,7 +133,7 @@ def test_required_servers_decide_whether_the_gateway_is_ready(tmp_path: Path) ->
 
 def test_a_required_server_that_went_away_makes_the_gateway_unready(tmp_path: Path) -> None:
     async def converse() -> None:
-        server = fake("--only", "crash", required=True)
+        server = fake("--only", "crash", required=True, protocol="legacy")
         async with gate(tmp_path, {"it": server}, policy=PATIENT) as it:
             await it.ready()
             async with it.modern() as client:
@@ -147,36 +146,40 @@ def test_a_required_server_that_went_away_makes_the_gateway_unready(tmp_path: Pa
     run(converse())
 
 
-@pytest.mark.parametrize(
-    ("section", "reason"),
-    [
-        ({"command": "no-such-program"}, "command 'no-such-program' not found; searched"),
-        ({"command": "/no/such/program"}, "/no/such/program does not exist"),
-        ({"command": "./plain.txt"}, "plain.txt is not executable"),
-        ({"command": "./folder"}, "folder is a folder"),
-        ({"command": "./dangling"}, "the interpreter its first line names does not exist"),
-        ({**fake(), "cwd": "nowhere"}, "nowhere does not exist"),
-        ({**fake(), "cwd": "plain.txt"}, "plain.txt is not a folder"),
-        ({**fake(), "env_file": "missing.env"}, "missing.env: No such file"),
-    ],
-)
-def test_a_server_that_cannot_be_started_is_failed_and_says_why(
-    tmp_path: Path, section: dict[str, Any], reason: str
-) -> None:
-    """B94: in the report, in the log, and to whoever calls one of its tools."""
+CANNOT: dict[str, tuple[dict[str, Any], str]] = {
+    "not_on_path": (
+        {"command": "no-such-program"},
+        "command 'no-such-program' not found; searched",
+    ),
+    "missing": ({"command": "/no/such/program"}, "/no/such/program does not exist"),
+    "not_executable": ({"command": "./plain.txt"}, "plain.txt is not executable"),
+    "folder": ({"command": "./folder"}, "folder is a folder"),
+    "dangling": ({"command": "./dangling"}, "the interpreter its first line names does not exist"),
+    "no_cwd": ({**fake(), "cwd": "nowhere"}, "nowhere does not exist"),
+    "cwd_is_a_file": ({**fake(), "cwd": "plain.txt"}, "plain.txt is not a folder"),
+    "no_env_file": ({**fake(), "env_file": "missing.env"}, "missing.env: No such file"),
+}
+
+
+def test_servers_that_cannot_be_started_are_failed_and_say_why(tmp_path: Path) -> None:
+    """B94: in the report and in the log, at once, each with its own reason."""
     (tmp_path / "plain.txt").write_text("text")
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").write_text("#!/no/such/interpreter\n")
     (tmp_path / "dangling").chmod(0o755)
-    if section["command"].startswith("./"):
-        section = {**section, "command": str(tmp_path / section["command"])}
+    servers = {}
+    for name, (section, _) in CANNOT.items():
+        command = re.sub(r"^\.(?=/)", str(tmp_path), section["command"])
+        servers[name] = {**section, "command": command}
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": section}) as it:
-            report = await it.becomes("failed")
-            assert reason in report["last_error"]
-            assert report["pids"] == []
-            assert [entry["reason"] for entry in it.said("server.failed")] == [report["last_error"]]
+        async with gate(tmp_path, servers) as it:
+            for name, (_, reason) in CANNOT.items():
+                report = await it.becomes("failed", name)
+                assert reason in report["last_error"], name
+                assert report["pids"] == []
+                logged = [e["reason"] for e in it.said("server.failed") if e["server"] == name]
+                assert logged == [report["last_error"]], name
 
     run(converse())
 
