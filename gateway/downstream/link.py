@@ -186,6 +186,8 @@ class Link:
 
     def closed(self, cause: Departure) -> None:
         self.departure, self.is_closed = cause, True
+        if self.noise > NOISE_SHOWN:
+            log.warning("lines.ignored", server=self.server, lines=self.noise)
         for opened in self.exchange.close():
             _fail(opened, self._gone(sent=True))
         self.on_closed(cause)

@@ -63,6 +63,7 @@ def test_stray_lines_are_counted_and_only_some_are_logged(tmp_path: Path) -> Non
             shown = it.said("line.ignored")
             assert len(shown) == 5
             assert all(entry["server"] == "it" for entry in shown)
+        assert [entry["lines"] for entry in it.said("lines.ignored")] == [120]
 
     run(converse())
 
