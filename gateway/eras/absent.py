@@ -1,9 +1,8 @@
 """Answer in place of a gateway that cannot be reached: what both eras have in common. Pure."""
 
-from gateway.eras.middle import error_result, failure_data
 from gateway.eras.seen import LISTS, Seen
 from gateway.protocol import methods
-from gateway.protocol.errors import GatewayError, wire_code
+from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import (
     Failure,
     Fields,
@@ -48,14 +47,19 @@ def known_instructions(found: Fields | None, away: Away) -> str:
     return f"{before}\n\n{told}" if isinstance(before, str) and before else told
 
 
-def refused(request: Request, error: GatewayError, extra: Fields) -> bytes:
+def refused(request: Request, away: Away, extra: Fields) -> bytes:
     """The answer to a request that nobody served: the model has to see why a tool failed.
     `extra` is what results of this era carry besides."""
-    if request.method != methods.CALL_TOOL or not error.for_the_model:
-        code, data = wire_code(error), failure_data(error)
-        return encode(Failure(request.id, code, error.message, data))
-    told: dict[str, Json] = error_result(error, None)
-    return framed(request, {**told, **extra, "_meta": {**told["_meta"], **extra.get("_meta", {})}})
+    if request.method != methods.CALL_TOOL:
+        return encode(Failure(request.id, away.code, away.message, {"kind": away.kind}))
+    told = {"kind": away.kind, "server": None, "retryable": away.retryable}
+    result = {
+        "content": [{"type": "text", "text": away.message}],
+        "isError": True,
+        **extra,
+        "_meta": {"onegate/error": told, **extra.get("_meta", {})},
+    }
+    return framed(request, result)
 
 
 def framed(request: Request, result: Fields) -> bytes:

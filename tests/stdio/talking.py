@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ def gateway_at(
 ) -> Iterator[Gateway]:
     """A gateway at a port known before: so that it can come back."""
     with running_gateway(folder, servers, listen=f"127.0.0.1:{port}", **config) as gateway:
-        yield gateway
+        yield replace(gateway, url=url_of(port))
 
 
 def url_of(port: int) -> str:

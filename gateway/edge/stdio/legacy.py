@@ -36,6 +36,8 @@ CANCEL_AT_S = (0.0, 0.3, 1.0)
 """A cancellation is a message of its own, over another connection than its request: said
 again while the request goes on, since it may have come first."""
 GOODBYE_S = 0.5
+MOST_TRIES = 20
+"""A minute or two; what is not offered by then is offered no more."""
 
 
 class LegacySide:
@@ -190,12 +192,29 @@ class LegacySide:
         await self._tell(manner, Notification(methods.INITIALIZED, {}))
         if self._level is not None:
             await self._tell(manner, self._own(methods.SET_LEVEL, {"level": self._level}))
-        for uri in self._watched:
-            await self._tell(manner, self._own(methods.SUBSCRIBE, {"uri": uri}))
+        if self._watched:
+            self._work.start(self._watch_again(manner, Waits()))
 
-    async def _tell(self, manner: LegacyManner, message: Request | Notification) -> None:
+    async def _watch_again(self, manner: LegacyManner, waits: Waits) -> None:
+        """What the client subscribed to. A gateway that has just started may not offer it
+        yet, so it is asked again until it does."""
+        left = list(self._watched)
+        for _ in range(len(left) + MOST_TRIES):
+            if not left or self._manner not in (None, manner):
+                return
+            uri = left.pop(0)
+            wish = self._own(methods.SUBSCRIBE, {"uri": uri})
+            try:
+                answer = await self._tell(manner, wish)
+            except (Away, Lapsed):
+                return  # the next session begins anew
+            if uri in self._watched and isinstance(decode(answer), Failure):
+                left.append(uri)
+                await asyncio.sleep(waits.next_s())
+
+    async def _tell(self, manner: LegacyManner, message: Request | Notification) -> bytes:
         request = message if isinstance(message, Request) else None
-        await self._way.post(manner.headers(message), encode(message), request)
+        return await self._way.post(manner.headers(message), encode(message), request)
 
     def _own(self, method: str, params: Fields) -> Request:
         self._own_ids += 1

@@ -23,6 +23,7 @@ from gateway.protocol.jsonrpc import (
     decode,
     one_line,
 )
+from gateway.protocol.methods import INITIALIZE
 
 JSON, EVENTS = "application/json", "text/event-stream"
 POSTED = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
@@ -159,7 +160,8 @@ class Relay:
         """An answer that is no stream; a refusal becomes the request's error."""
         good = 200 <= response.status < 300
         body = await response.whole(ANSWER_BYTES if good else REFUSAL_BYTES)
-        if response.status in (401, 503):
+        lost = request is not None and request.method == INITIALIZE and response.status == 404
+        if lost or response.status in (401, 405, 503):
             raise self._refused(response.status)
         if request is None:
             return b""
@@ -186,7 +188,11 @@ class Relay:
             if reading.answer is not None or reading.last is None:
                 break
             await asyncio.sleep(reading.retry_s)
-            async with await self._get(headers, reading.last) as response:
+            try:
+                response = await self._get(headers, reading.last)
+            except Gone as gone:
+                raise Gone(gone.reason, sent=True) from None  # the request itself was
+            async with response:
                 if response.status == 404:
                     raise Gone("it was started anew", sent=True)
                 if not response.is_stream:
