@@ -14,10 +14,10 @@ import pytest
 from gateway.app.notify import Notifier
 from tests.kit.fakes import fake
 from tests.kit.gateway import running_gateway
-from tests.kit.waiting import eventually, run
+from tests.kit.waiting import eventually, eventually_async, run
 
 
-class Manager:
+class Systemd:
     """Stands in for systemd: a socket, and what came over it."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -37,17 +37,20 @@ class Manager:
 
 
 @contextmanager
-def manager(address: str) -> Iterator[Manager]:
+def listening(address: str) -> Iterator[Systemd]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind("\0" + address[1:] if address.startswith("@") else address)
         sock.setblocking(False)
-        yield Manager(sock)
+        yield Systemd(sock)
 
 
 def test_a_service_tells_its_whole_life(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     env = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "300000"}
-    with manager(address) as systemd, running_gateway(tmp_path, {"a": fake()}, env=env) as gateway:
+    with (
+        listening(address) as systemd,
+        running_gateway(tmp_path, {"a": fake()}, env=env) as gateway,
+    ):
         systemd.wait_word("READY=1")
         assert systemd.heard[0] == "READY=1"  # and only now does anybody come
         systemd.wait_word("WATCHDOG=1", 3)
@@ -70,7 +73,7 @@ def test_ready_is_said_once_it_listens_whatever_servers_do(tmp_path: Path) -> No
     address = str(tmp_path / "notify")
     env = {"NOTIFY_SOCKET": address}
     slow = {"a": fake("--start-delay", 60, stop_grace="100ms")}
-    with manager(address) as systemd, running_gateway(tmp_path, slow, wait="/livez", env=env):
+    with listening(address) as systemd, running_gateway(tmp_path, slow, wait="/livez", env=env):
         systemd.wait_word("READY=1")
 
 
@@ -78,7 +81,7 @@ def test_the_watchdog_is_fed_while_a_gateway_takes_its_time_to_stop(tmp_path: Pa
     address = str(tmp_path / "notify")
     env = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "300000"}
     servers = {"a": fake("--stubborn", stop_grace="500ms")}
-    with manager(address) as systemd, running_gateway(tmp_path, servers, env=env) as gateway:
+    with listening(address) as systemd, running_gateway(tmp_path, servers, env=env) as gateway:
         gateway.program.send(signal.SIGTERM)
         assert gateway.program.wait_exit(20) == 0
         words = systemd.words()
@@ -88,18 +91,17 @@ def test_the_watchdog_is_fed_while_a_gateway_takes_its_time_to_stop(tmp_path: Pa
 def test_a_loop_that_hangs_does_not_feed_the_watchdog(tmp_path: Path) -> None:
     address = f"@onegate-test-{os.getpid()}"
 
-    async def conversation(systemd: Manager) -> None:
+    async def conversation(systemd: Systemd) -> None:
         notifier = Notifier(address, 0.06)
         feeding = asyncio.get_running_loop().create_task(notifier.feed())
-        await asyncio.sleep(0.2)
+        await eventually_async(lambda: len(systemd.words()) >= 3)
         fed = len(systemd.words())
-        assert fed >= 3
-        time.sleep(0.3)  # noqa: ASYNC251  this is the hanging
+        time.sleep(0.3)  # noqa: ASYNC251  this is the hanging: five times what it is fed after
         assert len(systemd.words()) == fed
         feeding.cancel()
         notifier.close()
 
-    with manager(address) as systemd:
+    with listening(address) as systemd:
         run(conversation(systemd))
 
 
@@ -126,3 +128,4 @@ def test_nobody_to_tell_is_no_error(tmp_path: Path) -> None:
         notifier.ready()
         notifier.stopping()
         notifier.close()
+        assert notifier.address == address

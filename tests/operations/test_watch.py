@@ -95,7 +95,7 @@ def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> Non
                 for at in range(0, len(text), 20):
                     file.write(text[at : at + 20])
                     file.flush()
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0.01)  # that is how slowly it is written
 
             await noticed(it)
             assert not it.gate.said("config.refused")
