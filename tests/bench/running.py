@@ -22,7 +22,7 @@ from tests.bench.usage import Meter
 from tests.kit.ports import free_port
 from tests.kit.processes import Program, program
 
-LOOK_EVERY_S = 0.005
+LOOK_EVERY_S = 0.01
 START_S = 60.0
 STOP_S = 15.0
 WARM_SHARE = 0.25

@@ -32,7 +32,7 @@ WIRE = (
 )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_tiny_bench_fills_every_row_and_no_answer_is_wrong(tmp_path: Path) -> None:
     """Gateway and floor alone: what the peers need is not installed for it."""
     settings = Settings(list(WORKLOADS), [GATEWAY, FLOOR], 1, 0.3, idle_sessions=20)
