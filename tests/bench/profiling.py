@@ -19,8 +19,6 @@ PY_SPY = ["py-spy==0.4.3"]
 MARGIN_S = 2.0
 """Of load before and after the sampling."""
 PER_S = 200
-EVERYTHING = 0.8
-"""What is on so many of the stacks says nothing: the way in from the command line."""
 
 
 def sample(seconds: float, revision: str) -> list[tuple[list[str], int]]:
@@ -40,9 +38,13 @@ def sample(seconds: float, revision: str) -> list[tuple[list[str], int]]:
 
 
 def _parse(line: str) -> tuple[list[str], int]:
+    """Without line numbers, and without the way in from the command line."""
     stack, _, count = line.rpartition(" ")
-    # Without line numbers: `function (file:line)`.
-    return [frame.rsplit(":", 1)[0] + ")" for frame in stack.split(";")], int(count)
+    frames = [frame.rsplit(":", 1)[0] + ")" for frame in stack.split(";")]
+    loop = [at for at, frame in enumerate(frames) if frame.endswith("(asyncio/runners.py)")]
+    if not loop:
+        return ["(another thread, mostly waiting)"], int(count)
+    return frames[loop[-1] + 1 :] or ["(the event loop)"], int(count)
 
 
 def main() -> None:
@@ -56,8 +58,6 @@ def main() -> None:
     for stack, count in sample(given.seconds, given.revision):
         own[stack[-1]] += count
         within.update(dict.fromkeys(stack, count))
-    for frame in [each for each, count in within.items() if count > own.total() * EVERYTHING]:
-        del within[frame]
     for title, counted in (("in the function itself", own), ("with what it calls", within)):
         print(f"\n{title}:")
         for frame, count in counted.most_common(given.frames):
