@@ -46,9 +46,11 @@ def test_every_rule_speaks_of_metrics_that_exist(watched: Prometheus) -> None:
 
 
 def test_every_recorded_rule_has_a_value(watched: Prometheus) -> None:
-    for rule in watched.rules():
-        if rule["type"] == "recording":
-            eventually(lambda name=rule["name"]: watched.query(name), what=rule["name"])
+    def missing() -> list[str]:
+        names = [rule["name"] for rule in watched.rules() if rule["type"] == "recording"]
+        return [name for name in names if not watched.query(name)]
+
+    eventually(lambda: not missing(), what=f"values for {missing()}")
 
 
 def groups(file: Path) -> list[dict[str, list[dict[str, str]]]]:
