@@ -103,6 +103,7 @@ def test_a_flood_on_stderr_before_the_first_answer_does_not_stop_the_start(tmp_p
     async def converse() -> None:
         async with gate(tmp_path, {"it": fake(*TOOLS, "--late-flood", 5 * 2**20)}) as it:
             await it.ready()
+            assert (await it.report())["restarts"] == 0
 
     run(converse())
 

@@ -165,6 +165,7 @@ def test_python_is_found_where_path_has_none(tmp_path: Path) -> None:
         section = {"command": Path(sys.executable).name, "args": fake_argv(*TOOLS)[1:]}
         async with gate(tmp_path, {"it": section}, environ={"PATH": "/nonexistent"}) as it:
             await it.ready()
+            assert (await it.report())["tools"] == 2
 
     run(converse())
 
@@ -180,5 +181,6 @@ def test_a_program_that_is_installed_later_is_found_by_the_next_try(tmp_path: Pa
             program.chmod(0o755)
             it.server().main.kicked.set()
             await it.ready()
+            assert (await it.report())["tools"] == 2
 
     run(converse())
