@@ -58,14 +58,10 @@ class Assembly:
         )
         parked = Parked(name, self.clock)
 
-        async def opened(connection: Connection) -> None:
-            await server.learn(connection)
-            self.fleet.connected(server, connection)
-
         pool = Pool(
             name,
             partial(_open_private, opener, parked),
-            opened,
+            lambda connection: server.learn(connection),
             retire,
             self.tasks,
             self.clock,
@@ -84,6 +80,7 @@ class Assembly:
             Apart(section.isolation, self.profiles, pool, parked),
             policy=policy,
         )
+        pool.seated = partial(self.fleet.connected, server)
         return server
 
     def _dial(self, name: str, section: AnyServer) -> tuple[Dial, list[str], RestartPolicy]:

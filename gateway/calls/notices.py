@@ -40,10 +40,12 @@ class ListChanged(msgspec.Struct, frozen=True):
 
 
 class ResourceUpdated(msgspec.Struct, frozen=True):
-    """`uri` is the exposed one; `params` is what else the server said."""
+    """`uri` is the exposed one; `params` is what else the server said. Where it happened in
+    one client's own process, `session` is that client's: others have not seen it happen."""
 
     uri: str
     params: Fields
+    session: str | None = None
 
 
 class TaskChanged(msgspec.Struct, frozen=True):

@@ -148,11 +148,11 @@ class Fleet:
                     self.servers[name].heard(connection, notice)
             case ResourceUpdated(uri, params):
                 shown = self.shelf.current.offered_uri(name, uri)
-                self.board.post(ResourceUpdated(shown, {**params, "uri": shown}))
+                session = self._session_of(connection)
+                self.board.post(ResourceUpdated(shown, {**params, "uri": shown}, session))
             case Elicited(params):
-                for server in self.succession.all:
-                    if session := server.apart.pool.session_of(connection):
-                        self.board.post(Elicited(params, session))
+                if session := self._session_of(connection):
+                    self.board.post(Elicited(params, session))
             case _:
                 self.board.post(notice)
 
@@ -171,6 +171,11 @@ class Fleet:
         if caller.capabilities is not None:
             for server in self.servers.values():
                 server.expect(caller)
+
+    def _session_of(self, connection: Connection) -> str | None:
+        """The session that this conversation serves alone; None: no session's, or everybody's."""
+        found = (server.apart.pool.session_of(connection) for server in self.succession.all)
+        return next(filter(None, found), None)
 
     def ended(self, session: str) -> None:
         """A session is over: so are the processes that served it alone."""
@@ -202,8 +207,9 @@ class Fleet:
         concerned = self._owners(before ^ uris)
         async with asyncio.TaskGroup() as tasks:
             for name in concerned:
-                for connection in self.servers[name].connections[:1]:
-                    tasks.create_task(self._watch(self.servers[name], connection))
+                server = self.servers[name]
+                for connection in (*server.connections[:1], *server.apart.pool.connections):
+                    tasks.create_task(self._watch(server, connection))
 
     def wish_level(self, level: str) -> None:
         """A client wants log lines from this level on. The most verbose wish there has been
@@ -218,14 +224,17 @@ class Fleet:
                 self._beside(self._set_level(connection, level), server.name)
 
     def connected(self, server: Downstream, connection: Connection) -> None:
-        """A server has just come (back) up: it knows nothing of earlier wishes."""
+        """A conversation has just begun, or been given to a client: the server knows nothing
+        of earlier wishes."""
         self._beside(self._watch(server, connection), server.name)
         if self._level is not None:
             self._beside(self._set_level(connection, self._level), server.name)
 
     async def _watch(self, server: Downstream, connection: Connection) -> None:
-        if server.main.connection not in (None, connection):
-            return  # lists and resources are watched over one connection
+        is_sessions = server.apart.pool.session_of(connection) is not None
+        is_private = connection in server.apart.pool.connections
+        if not is_sessions and (is_private or server.main.connection not in (None, connection)):
+            return  # over one connection for everybody, and one for each that has its own
         mine = {route for uri in self._watched if (route := self._own(server.name, uri))}
         with suppress(TimeoutError, GatewayError):
             async with asyncio.timeout(WATCHED_WITHIN_S):

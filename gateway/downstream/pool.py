@@ -39,6 +39,8 @@ class Pool:
     """How long a process nobody has a claim to is kept: a lease between calls, a spare."""
     claimed_idle_s: float = 1800.0
     """The same for one that belongs to a session or a principal: it may hold state of theirs."""
+    seated: Callable[[Connection], None] = lambda connection: None
+    """Told of each connection that has just been given to a client."""
     spare: Spare = field(init=False)
     _seats: list[Seat] = field(default_factory=list)
     _starting: dict[Whose, "Future[None]"] = field(default_factory=dict)
@@ -152,6 +154,7 @@ class Pool:
             started.set_result(None)
         seat = Seat(wanted, connection, users=1)
         self._seats.append(seat)
+        self.seated(connection)
         self.prepare(wanted)
         return seat
 

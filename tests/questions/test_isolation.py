@@ -1,11 +1,12 @@
 """Who shares a process, seen by its pid (protocol 3.5): leases, sessions, spares, bounds."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.kit.http import Legacy, Modern
+from tests.kit.http import Legacy, Modern, Stream
 from tests.kit.waiting import eventually_async, run
 from tests.questions.inside import ANN, BOB, Inside, bearer, inside
 from tests.questions.talking import (
@@ -335,3 +336,46 @@ def test_what_is_asked_between_calls_of_a_session_is_put_with_its_next(tmp_path:
         return by_words(question["params"])
 
     assert run(conversation()) == ["late"]
+
+
+def test_what_is_updated_in_a_clients_own_process_is_told_to_that_client(tmp_path: Path) -> None:
+    """Its subscription goes where its calls go; another client's process has not seen it."""
+    updated, uri = "notifications/resources/updated", "test://watched-resource"
+
+    async def conversation() -> tuple[list[Message], int]:
+        async with (
+            inside(tmp_path) as it,
+            client_of("legacy", it.url) as one,
+            client_of("legacy", it.url) as other,
+        ):
+            assert isinstance(one, Legacy)
+            assert isinstance(other, Legacy)
+            await _pid(one)  # has its process before it subscribes, the other one after
+            for client in (one, other):
+                await client.request("resources/subscribe", {"uri": uri})
+            await _pid(other)
+            for pid in (await _pid(one), await _pid(other)):
+                await it.heard.wait(_subscribed(pid))
+            async with one.listening() as mine, other.listening() as theirs:
+                await one.call("it__test_touch_watched_resource")
+                told = [await _next(mine)]
+                await other.call("it__test_touch_watched_resource")
+                told.append(await _next(theirs))
+            await one.request("resources/unsubscribe", {"uri": uri})
+            await other.request("resources/unsubscribe", {"uri": uri})
+            await it.heard.wait(lambda each: each.get("method") == "resources/unsubscribe")
+            unheard = [key for each in it.gate.gateway.sessions for key in each._unheard]
+            return told, unheard.count(uri)
+
+    async def _next(stream: Stream) -> Message:
+        while (message := await stream.message())["method"] != updated:
+            assert message["method"].endswith("list_changed"), message
+        return message
+
+    def _subscribed(pid: int) -> Callable[[Message], bool]:
+        return lambda each: each["pid"] == pid and each.get("method") == "resources/subscribe"
+
+    told, more = run(conversation())
+
+    assert [(each["method"], each["params"]["uri"]) for each in told] == [(updated, uri)] * 2
+    assert not more, "once each"

@@ -62,8 +62,9 @@ class Session:
         match notice:
             case ListChanged(kind):
                 self._say(CHANGED[kind], CHANGED[kind], {})
-            case ResourceUpdated(uri, params) if uri in self.watched:
-                self._say(uri, methods.UPDATED, params)
+            case ResourceUpdated(uri, params, session) if uri in self.watched:
+                if session in (None, self.id):
+                    self._say(uri, methods.UPDATED, params)
             case TaskTold(id_, session, params) if session == self.id:
                 self._say(id_, methods.TASK_STATUS, params)
             case Elicited(params, session) if session == self.id:

@@ -107,7 +107,7 @@ def _tell(reply: Reply, id_: RequestId, wanted: Filter, tasks: TaskMethods, noti
     match notice:
         case ListChanged(kind) if kind in wanted.kinds:
             reply.push(Notification(CHANGED[kind], {"_meta": tag}))
-        case ResourceUpdated(uri, params) if uri in wanted.uris:
+        case ResourceUpdated(uri, params, None) if uri in wanted.uris:
             reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
         case TaskTold(task, _, params) if task in wanted.tasks:
             reply.push(Notification(methods.TASKS_TOLD, {**params, "_meta": tag}))
