@@ -44,6 +44,7 @@ from gateway.eras.tasks import Tasks
 from gateway.observe.audit import Audit
 from gateway.observe.ledger import Ledger
 from gateway.observe.metrics import Metrics
+from gateway.observe.series import Series
 from gateway.observe.sinks import RecordSink, Ring, Spool, log_sink
 from gateway.observe.stream import LineStream
 from gateway.observe.targets import FileTarget
@@ -85,7 +86,8 @@ def compose(
     sessions: Sessions
     reports: Reports
     metrics = Metrics(CollectorRegistry(), lambda: reports.stats(), __version__)
-    ledger = Ledger(sinks, ring, metrics)
+    hour = Series(clock)
+    ledger = Ledger([*sinks, hour], ring, metrics)
 
     throttle, deadline = Throttle(lambda server: current.rules.turns.get(server), clock), Deadline()
     new_id = _ids()
@@ -132,7 +134,18 @@ def compose(
     legacy = LegacyInbound(middle, sessions)
     entrance = Entrance(legacy, ModernInbound(middle))
     reports = Reports(
-        current, fleet, shelf, sessions, ring, spools, metrics, handle, middle, stream
+        current,
+        fleet,
+        shelf,
+        sessions,
+        ring,
+        spools,
+        metrics,
+        handle,
+        middle,
+        hour,
+        throttle,
+        stream,
     )
 
     warden = Warden()

@@ -1,6 +1,7 @@
 """The running gateway as its operator sees it: implements `edge.admin.operator.Operator`."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,8 +31,10 @@ from gateway.edge.crowd import Crowd
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
+from gateway.observe.series import Series
 from gateway.observe.sinks import Ring, Spool
 from gateway.observe.stream import LineStream
+from gateway.policy.throttle import Throttle
 from gateway.protocol.errors import GatewayError, wire_code
 from gateway.protocol.jsonrpc import Request, raw, value
 from gateway.protocol.methods import CALL_TOOL
@@ -58,6 +61,8 @@ class Reports:
     gauges: Metrics
     handle: Handler
     middle: Middle
+    hour: Series
+    throttle: Throttle
     stream: LineStream | None = None
     """The log's."""
     reloader: "CanReload | None" = None
@@ -68,8 +73,9 @@ class Reports:
     """Of every listener."""
 
     def servers(self) -> Sequence[ServerReport]:
+        waiting = self._waiting()
         return [
-            self._report(self.fleet.servers[name])
+            self._report(self.fleet.servers[name], waiting[name])
             if name in self.fleet.servers
             else ServerReport(name, "disabled", command=in_short(section))
             for name, section in self.current.config.servers.items()
@@ -100,6 +106,20 @@ class Reports:
         records = (msgspec.json.decode(line) for line in self.ring.since(0))
         fitting = [r for r in records if all(_says(r, k, v) for k, v in wanted.items())]
         return fitting[-last:] if last else []
+
+    def totals(self) -> Sequence[Any]:
+        return self.hour.totals()
+
+    def series(self, tool: str) -> Any:
+        return self.hour.of(tool)
+
+    def _waiting(self) -> Counter[str]:
+        """Calls that wait for a turn, by server."""
+        found: Counter[str] = Counter()
+        for kind, name, calls in self.throttle.waiting():
+            entry = None if kind == "server" else self.shelf.current.resolve(Kind(kind), name)
+            found[name if entry is None else entry.route.server] += calls
+        return found
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
@@ -148,7 +168,7 @@ class Reports:
             sum(crowd.refused for crowd in self.crowds),
         )
 
-    def _report(self, server: Downstream) -> ServerReport:
+    def _report(self, server: Downstream, waiting: int) -> ServerReport:
         listing, lane = server.listing, server.main
         return ServerReport(
             server.name,

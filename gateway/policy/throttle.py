@@ -95,6 +95,10 @@ class Throttle:
             call.spent.waited_s += self._clock() - started
             self._forget_if_idle(key)
 
+    def waiting(self) -> list[tuple[str, str, int]]:
+        """Who waits now: `server` or a kind of entry, its name, and how many calls."""
+        return [(*key, line.waiting) for key, line in self._lines.items() if line.waiting]
+
     def _forget_if_idle(self, key: _Key) -> None:
         line = self._lines.get(key)
         if line is not None and line.idle:

@@ -86,7 +86,7 @@ class Setting:
     header_bytes: int = 64 * 2**10
     request_s: float = 30.0
     address: str = "127.0.0.1:0"
-    pulse: Mapping[str, float] = field(default_factory=dict)
+    pulse: Mapping[str, Any] = field(default_factory=dict)
 
     def guard(self, bound: Sequence[Bound]) -> Guard:
         names = own_names([one.address for one in bound], self.hosts, self.origins)
@@ -211,7 +211,7 @@ async def connected(served: Served) -> AsyncIterator[Raw]:
             await writer.wait_closed()
 
 
-async def asked(served: Served, body: bytes = b"{}", **headers: str | None) -> Response:
+async def asked(served: Served, body: bytes = b"{}", **headers: Any) -> Response:
     """One POST on a connection of its own."""
     async with connected(served) as client:
         client.post(body, **headers)

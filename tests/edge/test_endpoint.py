@@ -176,10 +176,10 @@ def test_a_bug_in_the_middle_of_a_stream_ends_it_with_an_error() -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_bug_behind_another_method_is_contained_as_well(method: str) -> None:
     class Broken(FakeEntrance):
-        async def get(self, *_: object) -> Answer:  # type: ignore[override]
+        async def get(self, *_: object) -> Answer:
             raise ZeroDivisionError
 
-        async def delete(self, *_: object) -> Answer:  # type: ignore[override]
+        async def delete(self, *_: object) -> Answer:
             raise ZeroDivisionError
 
     async def main() -> None:
@@ -258,7 +258,7 @@ def test_an_http_1_0_client_gets_answers_and_streams_that_end_with_the_connectio
 
 def test_a_failing_disk_behind_the_era_is_a_bug_and_not_a_client_gone() -> None:
     class Broken(FakeEntrance):
-        async def delete(self, *_: object) -> Answer:  # type: ignore[override]
+        async def delete(self, *_: object) -> Answer:
             raise OSError("disk")
 
     async def main() -> None:

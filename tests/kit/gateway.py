@@ -103,7 +103,8 @@ def running_gateway(
     argv = [sys.executable, "-m", "gateway", "serve", "-c", str(file)]
     state = {"ONEGATE_STATE": str(folder / "state"), **(env or {})}
     with program(argv, folder / "gateway.log", env=state) as started:
-        gateway = Gateway(f"http://{listen}/mcp", f"http://{admin}", file, started)
+        reached = str(written["admin"]).replace("0.0.0.0", "127.0.0.1")
+        gateway = Gateway(f"http://{listen}/mcp", f"http://{reached}", file, started)
         _wait_ready(gateway, wait)
         yield gateway
         stop(gateway)

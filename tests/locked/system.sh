@@ -5,7 +5,7 @@ set -eu
 
 # A program, and the Debian package it comes in.
 WANTED="prometheus:prometheus promtool:prometheus nginx:nginx-light systemd-analyze:systemd
-openssl:openssl"
+openssl:openssl chromium:chromium"
 PATH=$PATH:/usr/sbin:/sbin # where nginx is, and where not everybody looks
 
 programs="" packages=""

@@ -29,6 +29,8 @@ class ServerReport(msgspec.Struct, frozen=True):
     resources: int = 0
     in_flight: int = 0
     """Calls it is working on."""
+    waiting: int = 0
+    """Calls that wait for a turn, for it or for one of its tools."""
     last_error: str | None = None
     command: tuple[str, ...] = ()
     """What it is started with, secrets masked; or the origin where it is reached."""
@@ -98,6 +100,12 @@ class Operator(Protocol):
 
     def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
         """The newest `last` records that fit, oldest first; each encodes as a JSON object."""
+
+    def totals(self) -> Sequence[Any]:
+        """Every tool that was called in the last hour, with counts and latencies."""
+
+    def series(self, tool: str) -> Any:
+        """One tool over the last hour, minute by minute."""
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], emit: Emit = silent

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 from aiohttp import web
 
-from gateway.edge.admin.landing import LANDING
+from gateway.edge.admin.dashboard import DASHBOARD
 from gateway.edge.admin.operator import CallFilter, Operator, Readiness
 from gateway.edge.admin.progress_lines import LINES, answer_in_lines
 from gateway.edge.body import body_at_hand, read_body
@@ -28,13 +28,16 @@ POSTED = frozenset({CALL, "/-/reload"})
 MOST_CALLS = 1000
 TEXT = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", **SERVER}
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-HTML = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+
+PAGE = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
     **NO_STORE,
     **SERVER,
 }
+"""Nothing from elsewhere, nothing inline: what servers call their tools is only ever text."""
 
 Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -68,13 +71,16 @@ class AdminPages:
             "/readyz": self._readyz,
             "/healthz": self._healthz,
             "/metrics": self._metrics,
+            # The page itself tells nothing: what it shows it has to ask for, as anybody else.
+            **dict.fromkeys(DASHBOARD, self._dashboard),
         }
         self._closed: Mapping[str, Page] = {
-            "/": self._landing,
             "/api/servers": self._servers,
             "/api/tools": self._tools,
             "/api/explain": self._explain,
             "/api/calls": self._calls,
+            "/api/totals": self._totals,
+            "/api/series": self._series,
             CALL: self._call,
             "/-/reload": self._reload,
         }
@@ -134,8 +140,15 @@ class AdminPages:
         body, content_type = await self._operator.metrics(accept)
         return web.Response(body=body, headers={"Content-Type": content_type, **SERVER})
 
-    async def _landing(self, request: web.BaseRequest) -> web.Response:
-        return web.Response(body=LANDING, headers=HTML)
+    async def _dashboard(self, request: web.BaseRequest) -> web.Response:
+        body, content_type = DASHBOARD[request.rel_url.raw_path]
+        return web.Response(body=body, headers={**PAGE, "Content-Type": content_type})
+
+    async def _totals(self, request: web.BaseRequest) -> web.Response:
+        return _json({"tools": self._operator.totals()})
+
+    async def _series(self, request: web.BaseRequest) -> web.Response:
+        return _json(self._operator.series(request.query.get("tool", "")))
 
     async def _servers(self, request: web.BaseRequest) -> web.Response:
         return _json({"servers": self._operator.servers()})
