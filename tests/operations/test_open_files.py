@@ -78,3 +78,22 @@ def test_it_takes_all_it_may_have_and_servers_get_what_it_was_given(tmp_path: Pa
         with crowd(gateway, 300):
             assert gateway.tool_names()
         assert not logged(gateway, "connections.refused")
+
+
+def test_files_that_run_out_all_the_same_are_survived(tmp_path: Path) -> None:
+    """The limit is lowered under it: then accepting really fails."""
+
+    async def conversation(gateway: Gateway) -> None:
+        async with Legacy.to(gateway.url) as there:
+            await there.initialize()
+            resource.prlimit(gateway.pid, NOFILE, (open_files(gateway), 4096))
+            with crowd(gateway, 20):
+                assert (await there.call("a__echo", {"text": "still"})).text == "still"
+            assert (await there.call("a__echo", {"text": "still"})).text == "still"
+            resource.prlimit(gateway.pid, NOFILE, (4096, 4096))
+
+    with starving_gateway(tmp_path, SERVERS, only(4096, 4096)) as gateway:
+        run(conversation(gateway))
+        assert gateway.tool_names()
+        assert gateway.status("/readyz") == 200
+        assert len(gateway.text.splitlines()) < 100
