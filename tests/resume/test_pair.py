@@ -283,9 +283,11 @@ def test_what_is_being_served_is_answered_before_the_gateway_stops(
     with opened_gate(folder, servers, legacy_sse=True) as gate:
         gate.gateway.wait_tools("old__sleep")
         answer = run(converse(gate))
+        code = gate.gateway.program.wait_exit()
 
     assert answer["id"] == 1
     assert "result" in answer
+    assert code == 0
 
 
 async def last_message(client: Listener) -> Any:
