@@ -3,7 +3,6 @@
     --era legacy|modern    what it speaks
     --record FILE          append each line it reads, with its pid before it
     --roots-first          asks for roots as soon as it is initialized, outside any call
-    --slow-start SECONDS   reads nothing before
 
 `q_for_askable` is listed only for clients that can be asked something.
 """
@@ -12,7 +11,6 @@ import argparse
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +67,6 @@ async def talk(call: Call) -> Message:
     call.progress(2, 4, words)
     call.log("info", words)
     return said(f"{words}: {answer.get('content', {}).get('answer')}")
-
-
-async def send_raw(call: Call) -> Message:
-    """Legacy: asks with these very params, and says what came."""
-    given = call.arguments
-    return said("answered") | {
-        "structuredContent": {"answer": await call.pipe.ask(given["method"], given["params"])}
-    }
 
 
 async def stubborn(call: Call) -> Message:
@@ -148,7 +138,6 @@ TOOLS = {
     "q_ask": ask,
     "q_at_once": at_once,
     "q_talk": talk,
-    "q_raw": send_raw,
     "q_stubborn": stubborn,
     "q_late": late,
     "q_impatient": impatient,
@@ -207,9 +196,7 @@ def main() -> None:
     options.add_argument("--era", choices=("legacy", "modern"), required=True)
     options.add_argument("--record", type=Path)
     options.add_argument("--roots-first", action="store_true")
-    options.add_argument("--slow-start", type=float, default=0.0)
     told = options.parse_args()
-    time.sleep(told.slow_start)
     pipe = Pipe(Recorded(told.record))  # type: ignore[arg-type]  # all a pipe reads with is readline
     asyncio.run(Asker(pipe, frozenset({told.era}), roots_first=told.roots_first).run())
 

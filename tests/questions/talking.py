@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kit.http import Answer, Legacy, Modern, read
+from tests.kit.http import Legacy, Modern
 from tests.kit.processes import ROOT
 from tests.kit.waiting import eventually_async
 
@@ -201,6 +201,3 @@ class Heard:
 async def pid_of(client: Client, prefix: str) -> int:
     """Of the process that serves this client."""
     return int((await client.call(f"{prefix}__q_who")).text)
-
-
-__all__ = ["Answer", "read"]
