@@ -156,7 +156,7 @@ def test_all_that_a_listen_carries_bears_its_id(gate: Gate, id_: Any) -> None:
         (ALL, ALL),
         ({"toolsListChanged": False, "promptsListChanged": True}, {"promptsListChanged": True}),
         (
-            {"resourceSubscriptions": ["fake://plain", "no://where"], "taskIds": ["t"]},
+            {"resourceSubscriptions": ["fake://plain", "no://where"]},
             {"resourceSubscriptions": ["fake://plain", "no://where"]},
         ),
         ({"resourceSubscriptions": [], "unheardOf": True}, {"resourceSubscriptions": []}),

@@ -18,7 +18,7 @@ REMOVED = (
     "resources/subscribe",
     "resources/unsubscribe",
     "tasks/list",
-    "tasks/get",
+    "tasks/result",
     "roots/list",
     "unknown/method",
 )

@@ -255,6 +255,9 @@ class LegacyInbound:
         return as_bytes(await self._tasks.ask(asked.request, asked.session.caller))
 
     async def _list_tasks(self, asked: Asked) -> bytes:
+        revision = asked.session.caller.revision
+        if not (revision.tasks and TASKS in self.middle.capabilities()):
+            raise UnknownMethod("No server here has tasks")
         return as_bytes(await self._tasks.list(asked.request, asked.session.caller))
 
     async def _task_result(self, asked: Asked) -> bytes:
