@@ -144,7 +144,7 @@ class Reloader:
         }
         self._in_force = now
         done = fleet.apply(current.servers, gateway.assembly.server, touched)
-        for kind in changed_kinds(offered, gateway.middle.offered()):
+        for kind in sorted(changed_kinds(offered, gateway.middle.offered())):
             gateway.middle.board.post(ListChanged(kind))
         unheeded = _unheeded(self._started_with, loaded.config)
         return Reloaded(True, done.added, done.removed, done.restarted, unheeded)

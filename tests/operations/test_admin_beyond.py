@@ -17,8 +17,12 @@ TOKEN = "the operator's"
 TOKENS = {"tokens": [{"name": "op", "sha256": hashlib.sha256(TOKEN.encode()).hexdigest()}]}
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
-OPEN = ("/livez", "/readyz", "/healthz", "/metrics")
-CLOSED = ("/", "/api/servers", "/api/tools", "/api/calls", "/api/explain?tool=a__echo")
+OPEN = ("/livez", "/readyz", "/healthz", "/metrics", "/")
+"""The page at / tells nothing: what it shows it asks for."""
+CLOSED = (
+    *("/api/servers", "/api/tools", "/api/calls", "/api/explain?tool=a__echo"),
+    *("/api/totals", "/api/series"),
+)
 
 
 @pytest.mark.parametrize("auth", [TOKENS, None], ids=["tokens", "no tokens"])
