@@ -20,9 +20,11 @@ from gateway.edge.stdio.within import Within
 from gateway.eras.sides import Answer, Entrance, Headers, Posted, Reply, Stream
 from gateway.observe.logs import configure_logs
 
-SETTLE_S = 3.0
-"""The first list waits this long for servers that nothing is remembered of."""
+SETTLE_S = 5.0
+"""The first lists and calls wait this long for servers that nothing is remembered of."""
 LOOK_EVERY_S = 0.02
+MERGED_S = 0.1
+"""What a server lists is on offer this much later at most."""
 
 
 async def host(file: Path | None, within: Within, stop: asyncio.Event) -> None:
@@ -44,8 +46,12 @@ def settling(gateway: Gateway) -> Callable[[], Awaitable[None]]:
     until = loop.time() + SETTLE_S
 
     async def settled() -> None:
-        while loop.time() < until and any(map(_is_empty, gateway.operator.servers())):  # noqa: ASYNC110 - many servers, no event
-            await asyncio.sleep(LOOK_EVERY_S)
+        is_late = False
+        while loop.time() < until and any(map(_is_empty, gateway.operator.servers())):
+            is_late = True
+            await asyncio.sleep(LOOK_EVERY_S)  # of many servers, none tells
+        if is_late:
+            await asyncio.sleep(MERGED_S)
 
     return settled
 

@@ -15,6 +15,8 @@ from gateway.protocol import methods
 from gateway.protocol.headers import SESSION
 from gateway.protocol.jsonrpc import Notification, Request, encode_line
 
+CONCERNED = frozenset({*LISTS, *methods.NAMED_BY})
+"""Requests about what servers offer."""
 MAY_DROP = frozenset({methods.PROGRESS, methods.MESSAGE})
 
 
@@ -102,7 +104,7 @@ class Within:
         return self._open.is_set()
 
     def lead_to(self, entrance: Entrance, settled: Callable[[], Awaitable[None]]) -> None:
-        """The gateway is there. `settled` returns when lists are worth reading, or soon."""
+        """The gateway is there. `settled` returns when it is known what servers offer, or soon."""
         self._entrance, self._settled = entrance, settled
         self._open.set()
 
@@ -125,7 +127,7 @@ class Within:
     ) -> tuple[bytes, Mapping[str, str]]:
         """`hear` is for gateways that come and go: this one stays as long as we do."""
         entrance = await self._there()
-        if self._settled is not None and request is not None and request.method in LISTS:
+        if self._settled is not None and request is not None and request.method in CONCERNED:
             await self._settled()
         posted = Posted(Made(headers), line, None, accepts_stream=True)
         answer = await entrance.post(posted, Aloud(self._mouth))

@@ -1,11 +1,13 @@
-"""The walk with Python `mcp` 2.x: PREFIX URL MODE; the mode is legacy, auto or a revision."""
+"""The walk with Python `mcp` 2.x: PREFIX URL MODE, or PREFIX and the command of a stdio server with
+MODE as its second word. The mode is legacy, auto or a revision.
+"""
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mcp import Client, MCPError, types
+from mcp import Client, MCPError, StdioServerParameters, types
 from mcp.client.context import ClientRequestContext
 
 from tests.peers.clients import walk
@@ -50,13 +52,14 @@ async def asked(client: Client, tool: str) -> str | int:
 
 
 async def main() -> Message:
-    prefix, url, mode = sys.argv[1:]
+    prefix, target, mode, *rest = sys.argv[1:]
+    at = StdioServerParameters(command=target, args=rest) if rest else target
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(message: Any) -> None:
         heard.put_nowait(getattr(message, "method", ""))
 
-    client = Client(url, mode=mode, message_handler=hear, elicitation_callback=answer_form)
+    client = Client(at, mode=mode, message_handler=hear, elicitation_callback=answer_form)
     async with client:
         seen = await walk.walk(Mcp2(client, client.protocol_version, heard), prefix)
         if client.protocol_version == MODERN:
