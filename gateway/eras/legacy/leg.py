@@ -215,9 +215,11 @@ class Leg:
     def _park(self, call: Call) -> InputRequired:
         if self.token is None:
             self._begin_round(call)
-        # What is left of the call while nobody waits for it: neither its params, nor its client.
+        # What is left of the call while nobody waits for it: neither its params, nor its client;
+        # but a legacy client is asked on the call's own stream, and hears of progress there.
+        emit = self._kept if call.caller.session is None else call.emit
         self.opened.call = msgspec.structs.replace(
-            call, params={}, meta={}, emit=self._kept, log_level=None
+            call, params={}, meta={}, emit=emit, log_level=None
         )
         questions = {
             key: {"method": ask.method, "params": ask.params} for key, ask in self.asks.items()
