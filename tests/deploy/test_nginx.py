@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.deploy.nginx import NAME, Proxy, nginx
 from tests.kit.fakes import fake
 from tests.kit.gateway import Gateway, running_gateway
 from tests.kit.http import Legacy, Modern, Stream
+from tests.kit.sse import events
 from tests.kit.waiting import eventually, run
 
 HERE = "127.0.0.1:8765"
@@ -18,13 +20,13 @@ SERVERS = {"demo": fake("--only", "echo,progress,sleep,add_tool")}
 
 
 @contextmanager
-def behind_nginx(folder: Path, **settings: str) -> Iterator[tuple[Proxy, Gateway]]:
-    """`settings`: values for directives of the shipped settings."""
-    changes = {f"{key} {old};": f"{key} {settings[key]};" for key, old in SHIPPED.items()
-               if key in settings}  # fmt: skip
-    with running_gateway(folder, SERVERS, allowed_hosts=[NAME]) as gateway:
+def behind_nginx(
+    folder: Path, settings: dict[str, str] | None = None, **config: Any
+) -> Iterator[tuple[Proxy, Gateway]]:
+    """`settings`: replacements in the shipped settings; `config`: of the gateway."""
+    with running_gateway(folder, SERVERS, allowed_hosts=[NAME], **config) as gateway:
         gateway.wait_tools("demo__echo")
-        with nginx(folder, "onegate.conf", {HERE: gateway}, changes) as proxy:
+        with nginx(folder, "onegate.conf", {HERE: gateway}, settings) as proxy:
             yield proxy, gateway
 
 
@@ -35,9 +37,6 @@ def hang_up(stream: Stream) -> None:
     assert connection is not None
     assert connection.transport is not None
     connection.transport.abort()
-
-
-SHIPPED = {"proxy_read_timeout": "11m"}
 
 
 def test_clients_of_both_eras_call_through_nginx(tmp_path: Path) -> None:
@@ -125,7 +124,8 @@ def test_silence_longer_than_nginx_waits_is_bridged_where_the_client_takes_strea
         assert stream.result() == "notifications/tools/list_changed"
         assert plain.result() == 504
 
-    with behind_nginx(tmp_path, proxy_read_timeout="20s") as (proxy, _):
+    patience = {"proxy_read_timeout 11m": "proxy_read_timeout 20s"}
+    with behind_nginx(tmp_path, patience) as (proxy, _):
         run(converse(proxy), within_s=60)
 
 
@@ -150,3 +150,21 @@ def test_the_gateway_still_checks_names_and_keeps_its_operators_pages(tmp_path: 
 
     with behind_nginx(tmp_path) as (proxy, _):
         run(converse(proxy))
+
+
+def test_clients_from_before_streamable_http_pass_where_the_gateway_serves_them(
+    tmp_path: Path,
+) -> None:
+    async def first_event(proxy: Proxy) -> str:
+        async with proxy.client(Legacy) as client:
+            url = proxy.url.removesuffix("/mcp") + "/sse"
+            async with client.http.get(url, headers={"Accept": "text/event-stream"}) as answer:
+                stream = Stream(answer, events(answer.content.iter_any()))
+                event = await anext(stream.events)
+                while event.comment is not None:
+                    event = await anext(stream.events)
+                hang_up(stream)
+                return event.event
+
+    with behind_nginx(tmp_path, legacy_sse=True) as (proxy, _):
+        assert run(first_event(proxy)) == "endpoint"
