@@ -39,7 +39,7 @@ def _notes(environment: str, sdk: str, transport: str, *options: str) -> tuple[s
     return (install.python(environment), "-m", module, sdk, transport, "PORT", *options)
 
 
-def _everything(transport: str) -> There:
+def everything(transport: str) -> There:
     argv = (install.node(), install.npm_program("mcp-server-everything"), transport)
     way = "sse" if transport == "sse" else "http"
     return There(argv, "/sse" if way == "sse" else "/mcp", way, add="get-sum", env=("PORT",))
@@ -49,8 +49,8 @@ def servers() -> dict[str, There]:
     both = ("modern", "legacy")
     stream, stateless = "streamable-http", ("stateless_http", "json_response")
     return {
-        "everything": _everything("streamableHttp"),
-        "everything-sse": _everything("sse"),
+        "everything": everything("streamableHttp"),
+        "everything-sse": everything("sse"),
         "mcp-1": There(_notes("mcp-1", "mcp-1", stream), "/mcp", "http"),
         "mcp-1-bare": There(_notes("mcp-1", "mcp-1", stream, *stateless), "/mcp", "http"),
         "mcp-1-sse": There(_notes("mcp-1", "mcp-1", "sse"), "/sse", "sse"),
@@ -87,7 +87,7 @@ def elsewhere(
             argv = [word.replace("PORT", str(port)) for word in server.argv]
             env = dict.fromkeys(server.env, str(port))
             running.enter_context(program(argv, folder / f"{name}.log", env=env))
-            eventually(lambda port=port: _listens(port), START_S, what=name)  # type: ignore[misc]
+            eventually(lambda port=port: listens(port), START_S, what=name)  # type: ignore[misc]
             sections[name] = {
                 "url": f"http://127.0.0.1:{port}{server.path}",
                 "start_timeout": f"{START_S}s",
@@ -98,7 +98,7 @@ def elsewhere(
         yield gateway
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
