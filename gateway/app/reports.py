@@ -122,11 +122,11 @@ class Reports:
         return found
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+        self, name: str, arguments: Mapping[str, Any], emit: Emit | None = None
     ) -> Mapping[str, Any]:
         request = Request("operator", CALL_TOOL, {"name": name, "arguments": raw(arguments)})
         try:
-            outcome = await self.handle(self.middle.call(request, OPERATOR, 0, emit))
+            outcome = await self.handle(self.middle.call(request, OPERATOR, 0, emit or silent))
         except GatewayError as error:
             told = {"code": wire_code(error), "message": error.message, "kind": error.kind}
             return {"error": told}

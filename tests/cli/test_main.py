@@ -29,7 +29,7 @@ def test_help_lists_the_commands_in_the_order_of_a_day() -> None:
 
     listed = [line.split()[0] for line in told.partition("Commands:\n")[2].splitlines()]
     assert listed == [
-        *("serve", "check", "schema", "servers", "tools"),
+        *("serve", "stdio", "check", "schema", "servers", "tools"),
         *("call", "explain", "calls", "health", "token"),
     ]
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.calls.call import Emit, silent
 from gateway.calls.notices import Progress
 from gateway.config.units import Address
 from gateway.edge.admin.operator import (
@@ -20,6 +19,7 @@ from gateway.edge.admin.operator import (
     Readiness,
     ServerReport,
     Setting,
+    Tell,
     ToolReport,
 )
 from gateway.edge.admin.pages import AdminPages
@@ -82,12 +82,13 @@ class FakeOperator:
         return [{"call": "c1", "outcome": "ok"}]
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+        self, name: str, arguments: Mapping[str, Any], emit: Tell | None = None
     ) -> Mapping[str, Any]:
         self.called.append((name, arguments))
         if name == "crash":
             raise ZeroDivisionError("secret detail")
-        emit(Progress({"progress": 1, "message": "half\nway"}))
+        if emit is not None:
+            emit(Progress({"progress": 1, "message": "half\nway"}))
         await asyncio.sleep(0)
         return {"result": {"content": []}}
 

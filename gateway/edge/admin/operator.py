@@ -3,12 +3,15 @@
 `app` implements `Operator`. Nothing here carries an environment or a secret.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from gateway.calls.call import Emit, silent
+Tell = Callable[[Any], None]
+"""Takes what a call says while it runs (`calls.notices.Emitted`); named here, so that commands
+which only ask need not load the calls."""
+
 
 
 class ServerReport(msgspec.Struct, frozen=True):
@@ -108,7 +111,7 @@ class Operator(Protocol):
         """One tool over the last hour, minute by minute."""
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], emit: Emit = silent
+        self, name: str, arguments: Mapping[str, Any], emit: Tell | None = None
     ) -> Mapping[str, Any]:
         """Call a tool as the operator: `{"result": …}` or `{"error": {code, message}}`. `emit`
         is told of progress."""
