@@ -34,7 +34,7 @@ CLIENTS: dict[str, tuple[str | None, str, str]] = {
     "sdk-1": (None, "", LEGACY),
 }
 
-# What to do with each kind of server: the name without its prefix, the arguments, and what has to be seen.
+# What to do with each kind of server: the name without its prefix, the arguments, what shows then.
 NOTES: dict[str, Step] = {
     "list": ("add", {}, "add"),
     "call": ("add", {"a": 2, "b": 3}, "5"),
