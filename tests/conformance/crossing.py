@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from tests.conformance.run import Leg
-from tests.conformance.suite import run_requirements, scored
+from tests.conformance.suite import run_requirements, scored, warm_up
 from tests.kit.gateway import running_gateway
 from tests.kit.processes import ROOT
 
@@ -53,6 +53,7 @@ def served(era: str) -> Iterator[str]:
 def legs(crossings: Sequence[Crossing] = CROSSINGS) -> Iterator[Leg]:
     for crossing in crossings:
         with served(crossing.era) as url:
+            warm_up(crossing.revision, url)
             results = run_requirements(crossing.revision, url)
         yield Leg(crossing.name, scored(crossing.revision), results, is_scored=True)
 
