@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import aiohttp
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from tests.deploy.shipped import adapted, replaced, shipped, wanted
@@ -18,7 +19,7 @@ from tests.kit.gateway import Gateway
 from tests.kit.http import PATIENCE, Wire
 from tests.kit.ports import free_port
 from tests.kit.processes import program
-from tests.kit.waiting import eventually
+from tests.kit.waiting import eventually, eventually_async
 
 W = TypeVar("W", bound=Wire)
 
@@ -57,10 +58,21 @@ class Proxy:
         self, kind: type[W], headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[W]:
         """A client that checks the certificate and finds the name on this machine."""
-        trusted = ssl.create_default_context(cafile=str(self.certificate))
-        connector = aiohttp.TCPConnector(ssl=trusted, resolver=_Here())
+        made: list[socket.socket] = []
+
+        def new_socket(info: AddrInfoType) -> socket.socket:
+            made.append(socket.socket(*info[:3]))
+            return made[-1]
+
+        connector = aiohttp.TCPConnector(
+            ssl=ssl.create_default_context(cafile=str(self.certificate)),
+            resolver=_Here(),
+            socket_factory=new_socket,
+        )
         async with aiohttp.ClientSession(connector=connector, timeout=PATIENCE) as http:
             yield kind(http, self.url, headers)
+        # Goodbyes over TLS take a moment that aiohttp does not wait for.
+        await eventually_async(lambda: all(each.fileno() < 0 for each in made), what="goodbyes")
 
 
 @contextmanager

@@ -10,6 +10,10 @@ from tests.deploy.prometheus import Prometheus, metrics_in, scraped_names
 from tests.deploy.shipped import DEPLOY, shipped
 from tests.deploy.yaml_files import documents
 
+# The first of them waits for the gateway under load.
+pytestmark = pytest.mark.timeout(180)
+
+
 DASHBOARD: dict[str, Any] = json.loads(shipped("grafana/dashboard.json"))
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}

@@ -15,6 +15,7 @@ from tests.kit.http import Legacy, Modern, Stream
 from tests.kit.sse import events
 from tests.kit.waiting import eventually, run
 
+pytestmark = pytest.mark.timeout(120)
 HERE = "127.0.0.1:8765"
 SERVERS = {"demo": fake("--only", "echo,progress,sleep,add_tool")}
 
@@ -89,7 +90,6 @@ def test_the_stream_of_a_session_is_open_at_once_and_carries_what_happens(tmp_pa
         run(converse(proxy))
 
 
-@pytest.mark.timeout(120)
 def test_silence_longer_than_nginx_waits_is_bridged_where_the_client_takes_streams(
     tmp_path: Path,
 ) -> None:

@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.nginx import NAME, Proxy, nginx
 from tests.kit.fakes import fake
 from tests.kit.gateway import Gateway, running_gateway, stop
 from tests.kit.http import Legacy, Modern
 from tests.kit.waiting import run
 
+pytestmark = pytest.mark.timeout(180)
 A, B = "127.0.0.1:8765", "127.0.0.1:8775"
 SERVERS = {"demo": fake("--only", "whoami,add_tool,ask", "--era", "legacy")}
 CALLERS = [{"Authorization": f"Bearer {name}"} for name in "abcdefghijklmnop"]
@@ -73,7 +76,7 @@ def test_sessions_stay_on_the_replica_that_opened_them_and_both_replicas_get_som
         return seen
 
     with two_replicas(tmp_path) as pair:
-        assert run(marks(pair)) == {"a-", "b-"}
+        assert run(marks(pair), within_s=90) == {"a-", "b-"}
 
 
 def test_a_session_hears_what_happens_on_its_own_replica(tmp_path: Path) -> None:
@@ -95,7 +98,7 @@ def test_a_session_hears_what_happens_on_its_own_replica(tmp_path: Path) -> None
                     await client.delete()  # ends the stream
 
     with two_replicas(tmp_path) as pair:
-        run(converse(pair))
+        run(converse(pair), within_s=90)
 
 
 def test_a_modern_client_comes_back_to_where_its_call_waits_for_an_answer(tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ def test_a_modern_client_comes_back_to_where_its_call_waits_for_an_answer(tmp_pa
                 assert json.loads(done.text)["result"] == {"action": "decline"}
 
     with two_replicas(tmp_path) as pair:
-        run(converse(pair))
+        run(converse(pair), within_s=90)
 
 
 def test_when_a_replica_stops_its_sessions_are_told_to_open_new_ones(tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ def test_when_a_replica_stops_its_sessions_are_told_to_open_new_ones(tmp_path: P
             assert pair.replica(await home(client)) == left
 
     with two_replicas(tmp_path) as pair:
-        run(converse(pair))
+        run(converse(pair), within_s=90)
 
 
 def test_an_id_nobody_gave_out_is_unknown_wherever_it_leads(tmp_path: Path) -> None:
@@ -145,4 +148,4 @@ def test_an_id_nobody_gave_out_is_unknown_wherever_it_leads(tmp_path: Path) -> N
                 assert (await client.request("tools/list")).status in (400, 404)
 
     with two_replicas(tmp_path) as pair:
-        run(converse(pair))
+        run(converse(pair), within_s=90)

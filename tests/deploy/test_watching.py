@@ -3,11 +3,16 @@
 import math
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.conftest import CALLED, P95_BY_TOOL
 from tests.deploy.prometheus import RULES, Prometheus, metrics_in, scraped_names
 from tests.deploy.shipped import DEPLOY
 from tests.deploy.yaml_files import documents
 from tests.kit.waiting import eventually
+
+# The first of them waits for the gateway under load.
+pytestmark = pytest.mark.timeout(180)
 
 
 def test_the_95th_percentile_of_each_tool_is_a_number(watched: Prometheus) -> None:
