@@ -21,6 +21,7 @@ from gateway.cli.ending import Misconfigured, causes
 from gateway.cli.ends import StandardEnds
 from gateway.config.environ import environment, state_folder
 from gateway.edge.stdio.bridge import Bridge, Patience
+from gateway.edge.stdio.footing import Footing
 from gateway.edge.stdio.holding import Holding
 from gateway.edge.stdio.http1 import Gone, Http
 from gateway.edge.stdio.keeping import Keeping, file_of
@@ -29,6 +30,7 @@ from gateway.edge.stdio.relay import Relay, Token
 from gateway.edge.stdio.way import Way
 from gateway.edge.stdio.within import Within
 from gateway.edge.stdio.work import Work
+from gateway.eras.manner import Learnt
 
 DEFAULT = "http://127.0.0.1:8765/mcp"
 NEITHER = (
@@ -74,7 +76,7 @@ async def _in_front(place: Place, token: Token) -> None:
     remembered = (place.shown, *token.headers.values())
     async with TaskGroup() as tasks:
         holding = Holding(ends, Work(tasks), tell)
-        await _converse(holding, Relay(http, token, holding.mouth.say), remembered, IN_FRONT)
+        await _converse(holding, Relay(http, token, holding.mouth.say, tell), remembered, IN_FRONT)
     http.close()
     await ends.close()
 
@@ -117,7 +119,8 @@ async def _converse(
     folder = state_folder(environment())
     file = file_of(folder, remembered) if folder else None
     keeping = Keeping(file, holding.work, tell)
-    bridge = Bridge(way, holding.mouth, holding.work, keeping, US, patience)
+    footing = Footing(way, holding.mouth, holding.work, keeping, Learnt(), US)
+    bridge = Bridge(footing, patience)
     await holding.hold(bridge)
     await bridge.leave()
     holding.work.end()

@@ -19,8 +19,10 @@ CAPABILITIES: Fields = {
     "tools": CHANGING,
     "prompts": CHANGING,
     "resources": {"subscribe": True, **CHANGING},
+    "completions": {},
+    "logging": {},
 }
-"""What every gateway of ours has."""
+"""What every gateway of ours has, or may turn out to have."""
 
 
 class Away(GatewayError):
@@ -33,6 +35,13 @@ class Away(GatewayError):
         self.retryable = retryable
 
 
+class Slow(Away):
+    """It has not answered yet, and that is all."""
+
+    def __init__(self) -> None:
+        super().__init__("The onegate gateway has not answered yet", retryable=True)
+
+
 def known_list(seen: Seen, method: str, revision: str) -> dict[str, Json]:
     """The list as it was seen last, without what only one era says of it."""
     member = LISTS[method]
@@ -40,11 +49,14 @@ def known_list(seen: Seen, method: str, revision: str) -> dict[str, Json]:
     return {member: found.get(member, Raw(b"[]"))}
 
 
-def known_instructions(found: Fields | None, away: Away) -> str:
-    """What to tell a model that begins while the gateway is away."""
+def instructions(found: Fields | None, away: Away) -> Fields:
+    """What to tell a model that begins while the gateway is away, as a member of the result."""
+    if isinstance(away, Slow):
+        return {}
     before = value(found or {}, "instructions")
     told = f"When this conversation began: {away.message}"
-    return f"{before}\n\n{told}" if isinstance(before, str) and before else told
+    text = f"{before}\n\n{told}" if isinstance(before, str) and before else told
+    return {"instructions": text}
 
 
 def refused(request: Request, away: Away, extra: Fields) -> bytes:

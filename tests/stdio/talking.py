@@ -183,10 +183,15 @@ def url_of(port: int) -> str:
     return f"http://127.0.0.1:{port}/mcp"
 
 
+def sessions(gateway: Gateway) -> str:
+    """What the gateway says of its sessions: their number is in it."""
+    return next(line for line in gateway.page("/metrics").splitlines() if "_sessions{" in line)
+
+
 def seconds(what: Callable[[], object]) -> float:
     started = time.monotonic()
     what()
     return time.monotonic() - started
 
 
-__all__ = ["MODERN", "Speaker", "gateway_at", "seconds", "speaking", "url_of"]
+__all__ = ["MODERN", "Speaker", "gateway_at", "seconds", "sessions", "speaking", "url_of"]

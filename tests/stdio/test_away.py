@@ -95,6 +95,8 @@ def test_the_gateway_comes_and_the_client_is_told(tmp_path: Path, port: int) -> 
         assert client.tool_names() == []
         with gateway_at(tmp_path, port, {"old": fake()}):
             eventually(lambda: "old__echo" in client.tool_names(), 20)
+            eventually(lambda: "answers" in client.errors)
+            assert client.errors.count("cannot be reached") == 1, "once, not at each try"
             assert client.call("old__echo", {"text": "hi"})["content"][0]["text"] == "hi"
             changed = "notifications/tools/list_changed"
             client.hear(lambda m: m.get("method") == changed and "_meta" not in m.get("params", {}))

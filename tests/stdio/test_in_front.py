@@ -11,7 +11,7 @@ import pytest
 from tests.kit.fakes import fake
 from tests.kit.gateway import Gateway, running_gateway
 from tests.kit.waiting import eventually
-from tests.stdio.talking import Speaker, speaking
+from tests.stdio.talking import Speaker, sessions, speaking
 
 PROGRESS = "notifications/progress"
 
@@ -208,6 +208,25 @@ def test_an_error_of_a_server_keeps_its_code(client: Speaker) -> None:
 
 def test_what_comes_before_initialize_is_refused_in_words(client: Speaker) -> None:
     assert "initialize" in client.request("tools/list")["error"]["message"]
+
+
+@pytest.mark.parametrize("method", ["ping\r\nEvil: yes", "pïng", "a\nb"])
+def test_nothing_of_a_message_can_become_a_header_of_its_own(client: Speaker, method: str) -> None:
+    assert client.request_modern(method)["error"]["code"] == -32600
+    client.envelope.version = "2026-07-28\r\nEvil: yes"
+    assert client.request_modern("server/discover")["error"]["code"] == -32600
+    client.envelope.version = "2026-07-28"
+    assert "result" in client.request_modern("server/discover")
+
+
+def test_a_client_may_begin_anew(client: Speaker, gateway: Gateway) -> None:
+    """The session before is ended, not forgotten."""
+    client.initialize()
+    before = sessions(gateway)
+    for version in ("2025-06-18", "2025-03-26"):
+        assert client.initialize(version)["protocolVersion"] == version
+        assert client.call("old__echo", {"text": "hi"})["content"][0]["text"] == "hi"
+    eventually(lambda: sessions(gateway) == before)
 
 
 def test_a_gateway_is_reached_through_its_socket(tmp_path: Path) -> None:

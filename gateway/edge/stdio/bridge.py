@@ -5,24 +5,28 @@ with is answered within a second, from what was seen last if it has to be.
 """
 
 import asyncio
-from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 from gateway.edge.stdio.conversation import Asked
-from gateway.edge.stdio.keeping import Keeping
+from gateway.edge.stdio.footing import Footing
 from gateway.edge.stdio.legacy import LegacySide
 from gateway.edge.stdio.modern import ModernSide
-from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.way import Way
-from gateway.edge.stdio.work import Work
-from gateway.eras.absent import Away
-from gateway.eras.manner import Learnt
+from gateway.eras.absent import Away, Slow
 from gateway.eras.modern.envelope import is_enveloped
 from gateway.eras.seen import KEPT, LISTS
 from gateway.protocol import methods
-from gateway.protocol.jsonrpc import Fields, Message, Notification, Request, Result, decode
+from gateway.protocol.errors import GatewayError, wire_code
+from gateway.protocol.jsonrpc import (
+    Failure,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decode,
+    encode,
+)
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -51,22 +55,11 @@ class Side(Protocol):
 
 
 class Bridge:
-    def __init__(
-        self,
-        way: Way,
-        mouth: Mouth,
-        work: Work,
-        keeping: Keeping,
-        us: Fields,
-        patience: Patience,
-    ) -> None:
-        """`us`: our `serverInfo`."""
+    def __init__(self, footing: Footing, patience: Patience) -> None:
+        self._legacy, self._modern = LegacySide(footing), ModernSide(footing)
+        self._work, self._keeping = footing.work, footing.keeping
+        self._learnt = footing.learnt
         self._patience = patience
-        self._learnt = Learnt()
-        self._legacy = LegacySide(way, mouth, work, keeping, self._learnt, us)
-        self._modern = ModernSide(way, mouth, work, keeping, self._learnt, us)
-        self._work = work
-        self._keeping = keeping
 
     @property
     def takes_arrays(self) -> bool:
@@ -83,8 +76,7 @@ class Bridge:
 
     async def hear(self, message: Message, line: bytes) -> None:
         modern = isinstance(message, Notification) and is_enveloped(message.params)
-        with suppress(Away):  # nobody is there to be told, and nobody waits for an answer
-            await (self._modern if modern else self._legacy).hear(message, line)
+        await (self._modern if modern else self._legacy).hear(message, line)
 
     def leaving_cancels(self, request: Request) -> bool:
         return self._side(request).leaving_cancels
@@ -119,16 +111,18 @@ class Bridge:
             got, _ = exchange.result()
             return got if isinstance(got, bytes) else side.stand_in(request, got)
         exchange.add_done_callback(lambda done: self._late(side, request, done))
-        slow = Away("The onegate gateway has not answered in time; it may still do so")
-        return side.stand_in(request, slow)
+        return side.stand_in(request, Slow())
 
     async def _exchanged(self, side: Side, asked: Asked) -> tuple[bytes | Away, bool]:
         """The answer, and whether it is new."""
         try:
             answer = await side.exchange(asked)
+            return answer, self._learn(side, asked.request, answer)
         except Away as away:
             return away, False
-        return answer, self._learn(side, asked.request, answer)
+        except GatewayError as error:
+            failure = Failure(asked.request.id, wire_code(error), error.message)
+            return encode(failure), False
 
     def _late(
         self, side: Side, request: Request, done: "asyncio.Task[tuple[bytes | Away, bool]]"

@@ -7,6 +7,7 @@ Source: 2025-11-25 and 2026-07-28, basic/transports, "stdio"; JSON-RPC 2.0.
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ import msgspec
 from gateway.edge.stdio.mouth import Mouth
 from gateway.edge.stdio.work import Work
 from gateway.protocol import methods
-from gateway.protocol.errors import GatewayError, InvalidMessage, Throttled
+from gateway.protocol.errors import GatewayError, InvalidMessage, Throttled, wire_code
 from gateway.protocol.framing import LineSplitter, Oversized
 from gateway.protocol.jsonrpc import (
     Failure,
@@ -162,6 +163,8 @@ class Conversation:
     async def _serve(self, asked: Asked, say: Say) -> None:
         try:
             answer = await self._far.answer(asked)
+        except GatewayError as error:
+            answer = encode(Failure(asked.request.id, wire_code(error), error.message))
         except Exception:
             await say(encode(Failure(asked.request.id, -32603, "Internal error")))
             raise
@@ -196,7 +199,8 @@ class Conversation:
         self._bytes += len(line)
         try:
             async with self._in_turn:
-                await self._far.hear(message, line)
+                with suppress(GatewayError):  # what needs no answer gets none
+                    await self._far.hear(message, line)
         finally:
             self._count -= 1
             self._bytes -= len(line)

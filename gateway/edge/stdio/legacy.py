@@ -9,14 +9,11 @@ from contextlib import suppress
 
 from gateway.edge.stdio.backoff import Waits
 from gateway.edge.stdio.conversation import Asked
-from gateway.edge.stdio.keeping import Keeping
-from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.way import Lapsed, Way
-from gateway.edge.stdio.work import Work
+from gateway.edge.stdio.footing import Footing
+from gateway.edge.stdio.way import Lapsed, Posting
 from gateway.eras.absent import Away, framed
 from gateway.eras.legacy.absent import opened, revision_of, stand_in, takes_arrays
 from gateway.eras.legacy.over_http import LegacyManner
-from gateway.eras.manner import Learnt
 from gateway.eras.seen import CHANGED_BY
 from gateway.protocol import methods
 from gateway.protocol.headers import SESSION
@@ -36,6 +33,7 @@ CANCEL_AT_S = (0.0, 0.3, 1.0)
 """A cancellation is a message of its own, over another connection than its request: said
 again while the request goes on, since it may have come first."""
 GOODBYE_S = 0.5
+MOST_WATCHED = 1000
 MOST_TRIES = 20
 """A minute or two; what is not offered by then is offered no more."""
 
@@ -45,11 +43,8 @@ class LegacySide:
 
     leaving_cancels = False
 
-    def __init__(
-        self, way: Way, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
-    ) -> None:
-        self._way, self._mouth, self._work = way, mouth, work
-        self._keeping, self._learnt, self._us = keeping, learnt, us
+    def __init__(self, footing: Footing) -> None:
+        self._on = footing
         self._revision = revision_of(None)
         self._opening: Request | None = None
         """The client's `initialize`; every session begins with it."""
@@ -86,7 +81,7 @@ class LegacySide:
             if asked.given_up:
                 return b""
             try:
-                return await self._way.post(manner.headers(request), asked.line, request)
+                return await self._post(manner, request, asked.line)
             except Lapsed:
                 self._lapse(manner)
             except Away as away:
@@ -98,7 +93,7 @@ class LegacySide:
     def stand_in(self, request: Request, away: Away) -> bytes:
         if request.method == methods.INITIALIZE:
             self._is_answered = True
-        return stand_in(request, self._revision, self._keeping.seen, away, self._us)
+        return stand_in(request, self._revision, self._on.keeping.seen, away, self._on.us)
 
     async def hear(self, message: Message, line: bytes) -> None:
         """Pass on what needs no answer; what nobody can take is lost."""
@@ -109,7 +104,7 @@ class LegacySide:
         if manner is None:
             return
         try:
-            await self._way.post(manner.headers(message), line)
+            await self._post(manner, message, line)
         except (Away, Lapsed):
             self._lapse(manner)
 
@@ -122,7 +117,7 @@ class LegacySide:
 
     def announce(self, method: str) -> None:
         """The answer to this list is another one now."""
-        self._work.start(self._mouth.say(encode(Notification(CHANGED_BY[method], {}))))
+        self._on.work.start(self._on.mouth.say(encode(Notification(CHANGED_BY[method], {}))))
 
     async def leave(self) -> None:
         """The client has gone: so has its session."""
@@ -131,13 +126,13 @@ class LegacySide:
         if manner is not None and manner.session is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
-                    await self._way.delete(manner.headers(None))
+                    await self._on.way.delete(manner.headers(None))
 
     # --- the session ---
 
     async def _open(self, request: Request) -> bytes:
         if self._manner is not None:
-            self._work.start(self._way.delete(self._manner.headers(None)))
+            self._on.work.start(self._on.way.delete(self._manner.headers(None)))
         self._manner, self._opening, self._is_answered = None, request, False
         self._revision = revision_of(value(request.params, "protocolVersion"))
         self._level, self._watched = None, {}
@@ -148,17 +143,19 @@ class LegacySide:
     async def _ensure(self) -> LegacyManner:
         """The session, opened if there is none. All who need one wait for the same."""
         if self._opening is None:
-            return LegacyManner(self._learnt)  # the gateway says what has to come first
-        if self._manner is None:
+            return LegacyManner(self._on.learnt)  # the gateway says what has to come first
+        opening = None
+        while self._manner is None and opening is not self._opening:  # else it was tried
             if self._handshake is None:
-                self._handshake = self._work.start(self._shake_hands(self._opening))
+                opening = self._opening
+                self._handshake = self._on.work.start(self._shake_hands(opening))
             await asyncio.wait({self._handshake})
         if self._manner is None:
             raise self._trouble
         return self._manner
 
     async def _shake_hands(self, opening: Request) -> None:
-        manner = LegacyManner(self._learnt)
+        manner = LegacyManner(self._on.learnt)
         try:
             await self._greet(opening, manner)
         except Lapsed:
@@ -170,30 +167,33 @@ class LegacySide:
         else:
             if opening is self._opening:
                 self._manner = manner
-                self._work.start(self._listen(manner))
+                self._on.work.start(self._listen(manner))
                 if self._is_answered:
                     for method in dict.fromkeys(CHANGED_BY.values()):
-                        await self._mouth.say(encode(Notification(method, {})))
+                        await self._on.mouth.say(encode(Notification(method, {})))
+            else:  # the client has begun anew meanwhile
+                await self._on.way.delete(manner.headers(None))
         finally:
             self._handshake = None
 
     async def _greet(self, opening: Request, manner: LegacyManner) -> None:
         """The handshake, and what the client wished for since its first one."""
         request = self._own(methods.INITIALIZE, opening.params)
-        body, headers = await self._way.posted({}, encode(request), request)
-        message = decode(body)
+        returned = await self._on.way.post(Posting({}, encode(request), request))
+        message = decode(returned.body)
         if isinstance(message, Failure) or not isinstance(message, Result):
             said = message.message if isinstance(message, Failure) else "no answer"
             raise Away(f"The onegate gateway will not have this client: {said}")
-        manner.answered(request, {SESSION: headers.get(SESSION.lower(), "")}, message.result)
+        session = returned.headers.get(SESSION.lower(), "")
+        manner.answered(request, {SESSION: session}, message.result)
         self._welcome = message.result
         self._revision = opened(message) or self._revision
-        self._keeping.keep(opening, self._revision, message.result)
+        self._on.keeping.keep(opening, self._revision, message.result)
         await self._tell(manner, Notification(methods.INITIALIZED, {}))
         if self._level is not None:
             await self._tell(manner, self._own(methods.SET_LEVEL, {"level": self._level}))
         if self._watched:
-            self._work.start(self._watch_again(manner, Waits()))
+            self._on.work.start(self._watch_again(manner, Waits()))
 
     async def _watch_again(self, manner: LegacyManner, waits: Waits) -> None:
         """What the client subscribed to. A gateway that has just started may not offer it
@@ -213,8 +213,12 @@ class LegacySide:
                 await asyncio.sleep(waits.next_s())
 
     async def _tell(self, manner: LegacyManner, message: Request | Notification) -> bytes:
+        return await self._post(manner, message, encode(message))
+
+    async def _post(self, manner: LegacyManner, message: Message, line: bytes) -> bytes:
         request = message if isinstance(message, Request) else None
-        return await self._way.post(manner.headers(message), encode(message), request)
+        posting = Posting(manner.headers(message), line, request)
+        return (await self._on.way.post(posting)).body
 
     def _own(self, method: str, params: Fields) -> Request:
         self._own_ids += 1
@@ -226,7 +230,8 @@ class LegacySide:
         if request.method == methods.SET_LEVEL and isinstance(level, str):
             self._level = level
         elif request.method == methods.SUBSCRIBE and isinstance(uri, str):
-            self._watched[uri] = None
+            if len(self._watched) < MOST_WATCHED:
+                self._watched[uri] = None
         elif request.method == methods.UNSUBSCRIBE and isinstance(uri, str):
             self._watched.pop(uri, None)
 
@@ -240,7 +245,7 @@ class LegacySide:
 
     def _mend(self) -> None:
         if self._mending is None and self._opening is not None:
-            self._mending = self._work.start(self._try_again())
+            self._mending = self._on.work.start(self._try_again())
 
     async def _try_again(self) -> None:
         waits = Waits()
@@ -258,6 +263,6 @@ class LegacySide:
         await self._begun.wait()
         if self._manner is manner:
             with suppress(Lapsed):
-                await self._way.listen(manner.headers(None))
+                await self._on.way.listen(manner.headers(None))
                 return
             self._lapse(manner)

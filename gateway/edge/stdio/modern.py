@@ -4,15 +4,13 @@ Source: 2026-07-28, basic/transports; basic/patterns/subscriptions.
 """
 
 import asyncio
+from collections.abc import Mapping
 
 from gateway.edge.stdio.backoff import Waits
 from gateway.edge.stdio.conversation import Asked
-from gateway.edge.stdio.keeping import Keeping
-from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.way import Way
-from gateway.edge.stdio.work import Work
+from gateway.edge.stdio.footing import Footing
+from gateway.edge.stdio.way import Posting
 from gateway.eras.absent import Away
-from gateway.eras.manner import Learnt
 from gateway.eras.modern.absent import acknowledgement, changes, stand_in, version_of
 from gateway.eras.modern.over_http import ModernManner
 from gateway.eras.seen import CHANGED_BY
@@ -20,7 +18,6 @@ from gateway.protocol import methods
 from gateway.protocol.errors import HeaderMismatch
 from gateway.protocol.jsonrpc import (
     Failure,
-    Fields,
     Message,
     Notification,
     Request,
@@ -35,12 +32,9 @@ class ModernSide:
 
     leaving_cancels = True
 
-    def __init__(
-        self, way: Way, mouth: Mouth, work: Work, keeping: Keeping, learnt: Learnt, us: Fields
-    ) -> None:
-        self._way, self._mouth, self._work = way, mouth, work
-        self._keeping, self._us = keeping, us
-        self._manner = ModernManner(learnt)
+    def __init__(self, footing: Footing) -> None:
+        self._on = footing
+        self._manner = ModernManner(footing.learnt)
         self._listens: set[Listen] = set()
 
     def revision_of(self, request: Request) -> str:
@@ -52,29 +46,29 @@ class ModernSide:
         if request.method == methods.LISTEN:
             return await self._listen(asked)
         headers = self._manner.headers(request)
-        answer = await self._way.post(headers, asked.line, request)
+        answer = (await self._on.way.post(Posting(headers, asked.line, request))).body
         if request.method == methods.CALL_TOOL and _mismatches(answer):
             await self._list_again(request)
             better = self._manner.headers(request)
             if better != headers:
-                answer = await self._way.post(better, asked.line, request)
+                answer = (await self._on.way.post(Posting(better, asked.line, request))).body
         return answer
 
     def stand_in(self, request: Request, away: Away) -> bytes:
-        return stand_in(request, version_of(request), self._keeping.seen, away, self._us)
+        return stand_in(request, version_of(request), self._on.keeping.seen, away, self._on.us)
 
     async def hear(self, message: Message, line: bytes) -> None:
-        await self._way.post(self._manner.headers(message), line)
+        await self._on.way.post(Posting(self._manner.headers(message), line))
 
     async def cancel(self, asked: Asked, line: bytes) -> None:
         """Leaving is all it takes."""
 
     def announce(self, method: str) -> None:
         for listen in self._listens:
-            self._work.start(listen.tell(CHANGED_BY[method]))
+            self._on.work.start(listen.tell(CHANGED_BY[method]))
 
     async def _listen(self, asked: Asked) -> bytes:
-        listen = Listen(asked, self._way, self._mouth, self._manner)
+        listen = Listen(asked, self._on, self._manner.headers(asked.request))
         self._listens.add(listen)
         try:
             return await listen.keep()
@@ -85,8 +79,8 @@ class ModernSide:
         """The tool wants arguments repeated in headers, and its list was never seen here."""
         meta = {"_meta": called.params["_meta"]} if "_meta" in called.params else {}
         request = Request("onegate-stdio-list", methods.LIST_TOOLS, meta)
-        answer = await self._way.post(self._manner.headers(request), encode(request), request)
-        message = decode(answer)
+        posting = Posting(self._manner.headers(request), encode(request), request)
+        message = decode((await self._on.way.post(posting)).body)
         if isinstance(message, Result):
             self._manner.answered(request, {}, message.result)
 
@@ -95,19 +89,20 @@ class Listen:
     """One `subscriptions/listen` of the client, for as long as the client wants it: gateways
     come and go behind it."""
 
-    def __init__(self, asked: Asked, way: Way, mouth: Mouth, manner: ModernManner) -> None:
+    def __init__(self, asked: Asked, footing: Footing, headers: Mapping[str, str]) -> None:
         self._asked = asked
-        self._way, self._mouth, self._manner = way, mouth, manner
+        self._way, self._mouth = footing.way, footing.mouth
+        self._headers = headers
         self._waits = Waits()
         self._is_acknowledged = False
 
     async def keep(self) -> bytes:
         """Returns the gateway's answer only if it will not have this listen at all."""
         request = self._asked.request
-        headers = self._manner.headers(request)
+        posting = Posting(self._headers, self._asked.line, request)
         while True:
             try:
-                answer = await self._way.post(headers, self._asked.line, request, self._hear)
+                answer = (await self._way.post(posting, self._hear)).body
                 if not self._is_acknowledged and isinstance(decode(answer), Failure):
                     return answer
             except Away:

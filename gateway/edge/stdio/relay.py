@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway.edge.stdio.http1 import Gone, Http, Response
-from gateway.edge.stdio.way import Hear, Lapsed, addressed
+from gateway.edge.stdio.way import Hear, Lapsed, Posting, Returned, addressed
 from gateway.eras.absent import Away
-from gateway.protocol.errors import GatewayError
+from gateway.protocol.errors import GatewayError, InvalidMessage
 from gateway.protocol.framing import Event, EventSplitter
 from gateway.protocol.headers import LAST_EVENT, SESSION
 from gateway.protocol.jsonrpc import (
@@ -65,40 +65,41 @@ class Token:
 
 
 class Relay:
-    def __init__(self, http: Http, token: Token, say: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        http: Http,
+        token: Token,
+        say: Callable[[bytes], Awaitable[None]],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`say` is for the client, `tell` for whoever reads its log."""
         self._http = http
         self._token = token
         self._say = say
+        self._tell = tell
+        self._trouble = ""
+        """Why the gateway could not be asked, the last time; told once."""
 
-    async def post(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> bytes:
-        body, _ = await self.posted(headers, line, request, hear)
-        return body
-
-    async def posted(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> tuple[bytes, Mapping[str, str]]:
+    async def post(self, message: Posting, hear: Hear | None = None) -> Returned:
+        request = message.request
         reading = Reading(request.id if request else None, hear or self._pass_on)
+        _check(message.headers)
         try:
-            async with await self._ask("POST", {**POSTED, **headers}, line) as response:
-                if response.status == 404 and SESSION in headers:
+            async with await self._ask(
+                "POST", {**POSTED, **message.headers}, message.line
+            ) as response:
+                if response.status == 404 and SESSION in message.headers:
                     raise Lapsed
                 if not (response.is_stream and response.status == 200 and request):
-                    return await self._single(response, request), response.headers
+                    return Returned(await self._single(response, request), response.headers)
                 told = response.headers
                 await reading.read(response)
-            return await self._answered(reading, headers), told
+            return Returned(await self._answered(reading, message.headers), told)
         except Gone as gone:
             raise self._away(gone) from None
+        except Away as away:
+            self._note(away.message)
+            raise
 
     async def listen(self, headers: Mapping[str, str]) -> None:
         reading = Reading(None, self._pass_on)
@@ -128,10 +129,12 @@ class Relay:
         """In words for a person, and for the model that called."""
         shown = self._http.place.shown
         if gone.sent:
+            self._note(f"the connection to the gateway at {shown} broke: {gone.reason}")
             return Away(
                 f"The onegate gateway at {shown} left before it had answered ({gone.reason}). "
                 "Whether the request was carried out is not known."
             )
+        self._note(f"the gateway at {shown} cannot be reached: {gone.reason}")
         return Away(
             f"The onegate gateway at {shown} cannot be reached ({gone.reason}). Start it with "
             "`onegate serve`, or correct the --url of `onegate stdio`; this connection goes on "
@@ -140,6 +143,13 @@ class Relay:
         )
 
     # --- within ---
+
+    def _note(self, trouble: str) -> None:
+        """Tell what changed, once."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        self._tell(trouble or f"the gateway at {self._http.place.shown} answers")
 
     async def _get(self, headers: Mapping[str, str], last: str | None) -> Response:
         """Open the stream of a session, or go on with a broken one. Raises `Gone`."""
@@ -151,6 +161,8 @@ class Relay:
         if response.status == 401 and self._token.reread():
             await response.__aexit__()
             response = await self._http.ask(method, {**headers, **self._token.headers}, line)
+        if response.status < 400:
+            self._note("")
         return response
 
     async def _pass_on(self, _: Message, line: bytes) -> None:
@@ -201,6 +213,16 @@ class Relay:
         if reading.answer is None:
             raise Gone("its stream ended early", sent=True)
         return reading.answer
+
+
+def _check(headers: Mapping[str, str]) -> None:
+    """Parts of a client's message become headers: they must not become more than one.
+
+    Raises `InvalidMessage`.
+    """
+    for name, text in headers.items():
+        if not (text.isascii() and text.isprintable()):
+            raise InvalidMessage(f"What goes into the header {name} holds other characters")
 
 
 class Reading:

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+import msgspec
+
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Failure, Message, Request, Result, decode, encode, one_line
 
@@ -28,28 +30,28 @@ def addressed(body: bytes, request: Request) -> bytes | None:
     return None
 
 
+class Posting(msgspec.Struct, frozen=True):
+    """One message for the gateway. `line`: as bytes; `request`: if it is one."""
+
+    headers: Mapping[str, str]
+    line: bytes
+    request: Request | None = None
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """The JSON-RPC answer to a request, empty for other messages. Header names in lower case."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
 class Way(Protocol):
-    async def post(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> bytes:
-        """Bring one message. Returns the JSON-RPC answer to `request`; without one, nothing.
+    async def post(self, message: Posting, hear: Hear | None = None) -> Returned:
+        """Bring one message. What the gateway says ahead of the answer goes to `hear`, else
+        to the client.
 
-        What the gateway says ahead of the answer goes to `hear`, else to the client. Raises
-        `Away`, and `Lapsed` if the headers name a session that is no more.
+        Raises `Away`, and `Lapsed` if the headers name a session that is no more.
         """
-
-    async def posted(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> tuple[bytes, Mapping[str, str]]:
-        """The same, with the headers of the answer; their names are in lower case."""
 
     async def listen(self, headers: Mapping[str, str]) -> None:
         """Pass on what the gateway says in a session unasked, as long as there is any to come.

@@ -5,19 +5,17 @@ Implements `way.Way` over `eras.sides.Entrance`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.edge.stdio.mouth import Mouth
-from gateway.edge.stdio.way import Hear, Lapsed, addressed
+from gateway.edge.stdio.way import Hear, Lapsed, Posting, Returned, addressed
+from gateway.eras.aloud import Aloud
 from gateway.eras.seen import LISTS
-from gateway.eras.sides import Answer, Entrance, Posted, Tracks
+from gateway.eras.sides import Answer, Entrance, Posted
 from gateway.protocol import methods
 from gateway.protocol.headers import SESSION
-from gateway.protocol.jsonrpc import Notification, Request, encode_line
 
 CONCERNED = frozenset({*LISTS, *methods.NAMED_BY})
 """Requests about what servers offer."""
-MAY_DROP = frozenset({methods.PROGRESS, methods.MESSAGE})
 
 
 class Made:
@@ -34,35 +32,8 @@ class Made:
         return default if held is None else (held,)
 
 
-@dataclass(frozen=True, slots=True)
-class Aloud:
-    """What is said ahead of an answer (`eras.sides.Reply`): as lines, at once."""
-
-    mouth: Mouth
-
-    def push(self, message: Notification | Request) -> None:
-        may_drop = isinstance(message, Notification) and message.method in MAY_DROP
-        self.mouth.push(encode_line(message), may_drop=may_drop)
-
-    def say(self, message: bytes) -> None:
-        self.mouth.push(message)
-
-    def keep(self, tracks: Tracks) -> None:
-        """Nothing is resumed: a pipe that breaks is the end."""
-
-    @property
-    def streaming(self) -> bool:
-        return True
-
-    def stream(self) -> None:
-        """It is one."""
-
-    def end_with_client(self) -> None:
-        """Requests end when the conversation does."""
-
-
 class Standing:
-    """What the gateway says to the session (`eras.sides.Stream`)."""
+    """What the gateway says (`eras.sides.Stream`): as lines, at once."""
 
     def __init__(self, mouth: Mouth) -> None:
         self._mouth = mouth
@@ -108,35 +79,19 @@ class Within:
         self._entrance, self._settled = entrance, settled
         self._open.set()
 
-    async def post(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> bytes:
-        body, _ = await self.posted(headers, line, request, hear)
-        return body
-
-    async def posted(
-        self,
-        headers: Mapping[str, str],
-        line: bytes,
-        request: Request | None = None,
-        hear: Hear | None = None,
-    ) -> tuple[bytes, Mapping[str, str]]:
+    async def post(self, message: Posting, hear: Hear | None = None) -> Returned:
         """`hear` is for gateways that come and go: this one stays as long as we do."""
-        entrance = await self._there()
+        entrance, request = await self._there(), message.request
         if self._settled is not None and request is not None and request.method in CONCERNED:
             await self._settled()
-        posted = Posted(Made(headers), line, None, accepts_stream=True)
-        answer = await entrance.post(posted, Aloud(self._mouth))
-        if answer.status == 404 and SESSION in headers:
+        posted = Posted(Made(message.headers), message.line, None, accepts_stream=True)
+        answer = await entrance.post(posted, Aloud(Standing(self._mouth)))
+        if answer.status == 404 and SESSION in message.headers:
             raise Lapsed
         body = answer.body or b""
         if request is not None:
             body = addressed(body, request) or body
-        return body, {name.lower(): text for name, text in answer.headers.items()}
+        return Returned(body, {name.lower(): text for name, text in answer.headers.items()})
 
     async def listen(self, headers: Mapping[str, str]) -> None:
         entrance, made = await self._there(), Made(headers)

@@ -4,7 +4,7 @@ from gateway.eras.absent import (
     CAPABILITIES,
     Away,
     framed,
-    known_instructions,
+    instructions,
     known_list,
     refused,
 )
@@ -50,5 +50,4 @@ def opened(result: Result) -> str | None:
 def _welcome(revision: str, seen: Seen, away: Away, us: Fields) -> Fields:
     found = seen.find(methods.INITIALIZE, revision)
     known = dict(found) if found else {"capabilities": CAPABILITIES, "serverInfo": us}
-    told = {"instructions": known_instructions(found, away)}
-    return {**known, "protocolVersion": revision, **told}
+    return {**known, "protocolVersion": revision, **instructions(found, away)}

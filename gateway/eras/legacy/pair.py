@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.calls.call import Caller
+from gateway.eras.aloud import Aloud
 from gateway.eras.legacy.inbound import Asked, LegacyInbound
 from gateway.eras.legacy.sessions import Session
-from gateway.eras.sides import Answer, Posted, Stream, Tracks
+from gateway.eras.sides import Answer, Posted, Stream
 from gateway.protocol import methods
 from gateway.protocol.errors import GatewayError, NotJson
 from gateway.protocol.jsonrpc import (
     Failure,
-    Notification,
     Request,
     decode,
     encode,
-    encode_line,
 )
 from gateway.protocol.revisions import OF_ERA, Era
 
@@ -30,39 +29,10 @@ OLDEST = OF_ERA[Era.LEGACY][0]
 MOST_REQUESTS = 256
 """Of one session at a time: each holds a task, since its POST is long answered."""
 
-MAY_DROP = frozenset({methods.PROGRESS, methods.MESSAGE})
-
 NO_SESSION = "No such session: its stream has ended, or never was. Open another with GET /sse"
 TOO_MANY = f"More than {MOST_REQUESTS} requests of this session are being served; wait for some"
 
 Work = Coroutine[Any, Any, None]
-
-
-@dataclass(frozen=True, slots=True)
-class Aloud:
-    """Implements `eras.sides.Reply`: whatever is said goes on the session's one stream."""
-
-    to: Stream
-
-    def push(self, message: Notification | Request) -> None:
-        may_drop = isinstance(message, Notification) and message.method in MAY_DROP
-        self.to.push(encode_line(message), may_drop=may_drop)
-
-    def say(self, message: bytes) -> None:
-        self.to.push(message)
-
-    def keep(self, tracks: Tracks) -> None:
-        """This transport resumes nothing."""
-
-    @property
-    def streaming(self) -> bool:
-        return True
-
-    def stream(self) -> None:
-        """It is one."""
-
-    def end_with_client(self) -> None:
-        """The session ends with its stream, and its calls with it."""
 
 
 @dataclass(slots=True)

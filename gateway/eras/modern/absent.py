@@ -4,7 +4,7 @@ from gateway.eras.absent import (
     CAPABILITIES,
     Away,
     framed,
-    known_instructions,
+    instructions,
     known_list,
     refused,
 )
@@ -36,8 +36,7 @@ def stand_in(request: Request, revision: str, seen: Seen, away: Away, us: Fields
     if request.method == methods.DISCOVER:
         found = seen.find(methods.DISCOVER, revision)
         known = found or {"supportedVersions": SUPPORTED, "capabilities": CAPABILITIES}
-        told = {"instructions": known_instructions(found, away)}
-        return framed(request, {**UNCACHED, **stamp, **known, **told})
+        return framed(request, {**UNCACHED, **stamp, **known, **instructions(found, away)})
     if request.method in LISTS:
         listed = known_list(seen, request.method, revision)
         return framed(request, {**listed, **UNCACHED, **stamp})
