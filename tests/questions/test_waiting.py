@@ -72,20 +72,32 @@ async def test_a_question_taken_back_is_not_put_and_its_answer_goes_nowhere() ->
 
 
 @conversation
+async def test_a_question_that_outlives_its_call_is_answered_all_the_same() -> None:
+    """Servers ask for roots beside their calls, and wait however the calls end."""
+    lot = Lot()
+    leg, _token = await lot.asked()
+
+    answered(leg)
+    await settled()
+
+    assert lot.channel.answered == {0: CANCEL}
+
+
+@conversation
 async def test_questions_are_moot_once_the_server_has_gone_on() -> None:
     lot = Lot()
     moots = []
-    for end in ("withdrawn", "answered", "given up"):
+    for number, end in enumerate(("withdrawn", "answered", "given up")):
         call = lot.call()
         leg = lot.begin(call)
-        leg.asked(question(0))
+        leg.asked(question(number))
         outcome = await leg.wait(call)
         moot = getattr(outcome, "moot", None)
         assert moot is not None
         assert not moot.done()
         match end:
             case "withdrawn":
-                leg.withdrawn(0)
+                leg.withdrawn(number)
             case "answered":
                 answered(leg)
                 await settled()

@@ -165,7 +165,7 @@ class Leg:
 
     def _end(self, end: Answered | GatewayError, *, given_up: bool = False) -> None:
         self.end, self.given_up = end, given_up
-        self.asks.clear()  # the server waits for none of them any more
+        self._leave_questions()
         self.opened.call = None
         self.keeper.ended(self)
         self._wake()
@@ -279,12 +279,18 @@ class Leg:
         else:
             self.channel.answer(ask, answer_for(ask.method, answer, self.revision))
 
+    def _leave_questions(self) -> None:
+        """Nobody will answer these any more; a server may wait for one all the same, as for
+        roots, which it asks for beside its calls."""
+        for ask in self.asks.values():
+            self._answer(ask, given_up(ask.method))
+        self.asks.clear()
+
     def abandon(self, reason: str) -> None:
         """Nobody comes back: release the server, tell it why. Never waits."""
         if self.end is not None:
             return
-        for ask in self.asks.values():
-            self._answer(ask, given_up(ask.method))
+        self._leave_questions()
         self.opened.cancel(reason)
         self._end(Cancelled(reason), given_up=True)
         if self.owner is not None:
