@@ -62,7 +62,7 @@ async def test_a_token_is_good_for_its_own_request_alone() -> None:
         with pytest.raises(InvalidParams):
             await lot.resume(token, call, q1=YES)
 
-    assert lot.channel.answered == {0: {"action": "cancel"}}, "it may wait for that all the same"
+    assert not lot.channel.answered
     assert len(lot.parked) == 1
 
 
@@ -294,7 +294,7 @@ async def test_a_client_that_refuses_refuses_in_its_own_words() -> None:
     await again
 
     assert lot.channel.refused == {0: (-1, "User rejected")}
-    assert lot.channel.answered == {0: {"action": "cancel"}}, "it may wait for that all the same"
+    assert not lot.channel.answered
 
 
 @conversation
