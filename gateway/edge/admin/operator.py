@@ -13,7 +13,6 @@ Tell = Callable[[Any], None]
 which only ask need not load the calls."""
 
 
-
 class ServerReport(msgspec.Struct, frozen=True):
     """One configured server, as it is now."""
 
