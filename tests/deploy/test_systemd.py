@@ -52,7 +52,7 @@ def test_it_is_exposed_as_little_as_a_service_with_a_network_can_be(tmp_path: Pa
 # -- as a service ---------------------------------------------------------------------------
 
 
-class Service:
+class RunningUnit:
     """The unit on a systemd, with one server that tells what it may do."""
 
     def __init__(self, systemd: Booted) -> None:
@@ -115,8 +115,8 @@ def systemd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booted]:
 
 
 @pytest.fixture
-def service(systemd: Booted) -> Iterator[Service]:
-    found = Service(systemd)
+def service(systemd: Booted) -> Iterator[RunningUnit]:
+    found = RunningUnit(systemd)
     found.write()
     yield found
     systemd.systemctl("stop", UNIT)
@@ -124,14 +124,14 @@ def service(systemd: Booted) -> Iterator[Service]:
     (systemd.folder / "log").unlink(missing_ok=True)
 
 
-def test_the_service_has_started_when_clients_can_connect(service: Service) -> None:
+def test_the_service_has_started_when_clients_can_connect(service: RunningUnit) -> None:
     service.start()
     assert service.status("/livez") == 200  # at once: `start` waited for it
     assert service.systemd.show("ActiveState") == "active"
 
 
 def test_servers_run_as_nobody_in_particular_and_write_to_the_state_and_tmp_alone(
-    service: Service,
+    service: RunningUnit,
 ) -> None:
     service.start()
     eventually(lambda: service.status("/readyz") == 200, 20)
@@ -143,7 +143,9 @@ def test_servers_run_as_nobody_in_particular_and_write_to_the_state_and_tmp_alon
     assert not Path("/tmp/probe").exists()
 
 
-def test_a_reload_holds_without_a_restart_and_a_bad_file_changes_nothing(service: Service) -> None:
+def test_a_reload_holds_without_a_restart_and_a_bad_file_changes_nothing(
+    service: RunningUnit,
+) -> None:
     service.start()
     eventually(lambda: service.status("/readyz") == 200, 20)
     pid = service.systemd.show("MainPID")
@@ -163,7 +165,7 @@ def test_a_reload_holds_without_a_restart_and_a_bad_file_changes_nothing(service
 
 
 @pytest.mark.timeout(120)
-def test_a_gateway_that_hangs_is_started_anew(service: Service) -> None:
+def test_a_gateway_that_hangs_is_started_anew(service: RunningUnit) -> None:
     service.start()
     service.systemd.main.send_signal(signal.SIGSTOP)
 
@@ -171,7 +173,7 @@ def test_a_gateway_that_hangs_is_started_anew(service: Service) -> None:
     eventually(lambda: service.status("/livez") == 200, 30)
 
 
-def test_stopping_is_clean_and_takes_the_servers_along(service: Service) -> None:
+def test_stopping_is_clean_and_takes_the_servers_along(service: RunningUnit) -> None:
     service.start()
     eventually(lambda: service.status("/readyz") == 200, 20)
     family = [service.systemd.main, *service.systemd.main.children(recursive=True)]
@@ -182,7 +184,7 @@ def test_stopping_is_clean_and_takes_the_servers_along(service: Service) -> None
     assert not [each for each in family if each.is_running()]
 
 
-def test_a_configuration_that_cannot_be_used_is_said_once(service: Service) -> None:
+def test_a_configuration_that_cannot_be_used_is_said_once(service: RunningUnit) -> None:
     service.write(tols=[])
     assert service.systemd.systemctl("start", UNIT).returncode != 0
     assert service.systemd.show("ExecMainStatus") == "2"
