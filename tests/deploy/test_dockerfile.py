@@ -47,11 +47,13 @@ def test_each_check_sees_what_it_is_for(old: str, new: str) -> None:
 
 
 def test_the_build_sees_the_whole_package_and_nothing_of_a_checkout() -> None:
-    tracked = subprocess.run(
-        ["git", "ls-files", "gateway"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
+    listed = subprocess.run(
+        ["git", "ls-files", "gateway"], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
 
-    assert set(tracked) <= FILES
+    assert set(listed.stdout.split()) <= FILES
     assert {file.split("/")[0] for file in FILES} == {
         "gateway", "pyproject.toml", "README.md", "LICENSE", "tests",
     }  # fmt: skip
