@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 
@@ -21,18 +21,29 @@ async def relay(own: int, port: int, *, cut_at: bytes, times: int) -> AsyncItera
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner, outer = await asyncio.open_connection("127.0.0.1", port)
-        with suppress(ConnectionError, asyncio.CancelledError):
+        serving.add(task := asyncio.current_task())
+        try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(_pass_on(reader, outer))
                 tasks.create_task(_pass_back(inner, writer, state, cut_at, times))
-        for each in (writer, outer):
-            each.transport.abort()
+        except* ConnectionError:
+            pass  # one of the two has gone, which is what this is about
+        finally:
+            for each in (writer, outer):
+                each.transport.abort()
+            serving.discard(task)
 
+    serving: set[asyncio.Task[None] | None] = set()
     server = await asyncio.start_server(serve, "127.0.0.1", own)
     try:
         yield state
     finally:
         server.close()
+        left = [task for task in serving if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.sleep(0)  # what was aborted is closed in the next turn
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
