@@ -44,6 +44,11 @@ OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
 """Who makes the calls of `onegate call`: in the record like anybody else's."""
 
 
+NEVER = dict.fromkeys(("exit", "signal", "start", "crashed"), 0)
+"""Restarts by reason begin at 0: `rate()` cannot see the first event of a series that
+begins at 1."""
+
+
 class CanReload(Protocol):
     """`app.reload.Reloader`, which knows the gateway that these reports are part of."""
 
@@ -156,7 +161,9 @@ class Reports:
     def stats(self) -> GatewayStats:
         """The state of things, for one scrape."""
         servers = (
-            ServerStats(name, server.is_ready, self.fleet.in_flight(name), server.restarts)
+            ServerStats(
+                name, server.is_ready, self.fleet.in_flight(name), {**NEVER, **server.restarts}
+            )
             for name, server in self.fleet.servers.items()
         )
         return GatewayStats(
