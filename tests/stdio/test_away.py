@@ -133,15 +133,37 @@ def test_a_restart_goes_unnoticed_but_for_lists_to_be_read_again(tmp_path: Path,
             eventually(updated, 20)
 
 
+def test_a_session_the_gateway_has_forgotten_is_replaced_within_the_call(
+    tmp_path: Path, port: int
+) -> None:
+    """A restart while the client's machine slept: the next request is the first to notice (404)."""
+    servers = {"old": fake("--era", "legacy")}
+    with speaking(tmp_path, "--url", url_of(port)) as client:
+        with gateway_at(tmp_path, port, servers) as gateway:
+            client.initialize()
+            gateway.wait_tools("old__echo")
+            client.call("old__echo")
+            client.process.send_signal(signal.SIGSTOP)
+            stop(gateway)
+        with gateway_at(tmp_path, port, servers) as gateway:
+            gateway.wait_tools("old__echo")
+            id_ = client.begin("tools/call", {"name": "old__echo", "arguments": {"text": "on"}})
+            client.process.send_signal(signal.SIGCONT)
+            assert client.answer(id_)["result"]["content"][0]["text"] == "on"
+            client.notice("notifications/tools/list_changed")
+
+
 def test_a_gateway_killed_in_mid_call_fails_the_call_and_heals(tmp_path: Path, port: int) -> None:
     with speaking(tmp_path, "--url", url_of(port)) as client:
         record = tmp_path / "record"
         with gateway_at(tmp_path, port, {"old": fake("--record", record)}) as gateway:
             client.initialize()
             gateway.wait_tools("old__echo")
-            legacy = client.begin("tools/call", {"name": "old__hang", "arguments": {}})
+            working = {"name": "old__progress", "arguments": {"steps": 1, "hang": True}}
+            legacy = client.begin("tools/call", {**working, "_meta": {"progressToken": "t"}})
+            client.notice("notifications/progress")  # so its answer is a stream, to be resumed
             modern = client.begin_modern("tools/call", {"name": "old__hang", "arguments": {}})
-            eventually(lambda: record.read_text().count('"hang"') == 2)
+            eventually(lambda: '"hang","arg' in record.read_text())
             gateway.program.send(signal.SIGKILL)
             gateway.program.wait_exit()
             for id_ in (legacy, modern):

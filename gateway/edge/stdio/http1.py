@@ -5,6 +5,7 @@ Source: RFC 9112; redirects, compression and pipelining are left out on purpose.
 """
 
 import asyncio
+import select
 import ssl
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
@@ -85,7 +86,7 @@ class Http:
         now = asyncio.get_running_loop().time()
         while self._idle:
             since, streams = self._idle.pop()
-            if now - since < IDLE_S and not streams[0].at_eof() and not streams[1].is_closing():
+            if now - since < IDLE_S and _is_quiet(streams):
                 return streams
             streams[1].close()
         return None
@@ -161,6 +162,17 @@ class Response:
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
             raise Gone(_why(error), sent=True) from None
         self._is_read = True
+
+
+def _is_quiet(streams: Streams) -> bool:
+    """Neither closed by the other end nor spoken on. Asks the system: after a machine slept,
+    the event loop may not have heard of it yet."""
+    reader, writer = streams
+    if reader.at_eof() or writer.is_closing():
+        return False
+    poll = select.poll()
+    poll.register(writer.get_extra_info("socket").fileno(), select.POLLIN)
+    return not poll.poll(0)
 
 
 # --- the grammar -----------------------------------------------------------------------------
