@@ -63,9 +63,11 @@ ONE_TOOL = {
 
 
 def ours() -> dict[str, Entry]:
-    """The everything-server, once for each era."""
+    """The everything-server, once for each era. One process for everybody: whether a call was
+    cancelled is asked of the process that it ran in, by another call."""
     return {
         era: _server(sys.executable, "-m", "tests.everything.server", "--era", era)
+        | {"isolation": "shared"}
         for era in ("legacy", "modern")
     }
 
