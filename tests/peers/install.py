@@ -28,6 +28,8 @@ NPM = [
     "@modelcontextprotocol/inspector@2.12.0",
     "mcp-remote@0.15.1",
 ]
+# The TypeScript SDK 2.x: a package for each side, beside the one package of 1.x.
+SDK_2 = ["@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/client@2.4.0"]
 
 
 def scripts(name: str) -> Path:
@@ -50,6 +52,11 @@ def npm_folder() -> Path:
     return npm_packages("peers/npm", NPM)
 
 
+def sdk_2() -> Path:
+    """The folder with the TypeScript SDK 2.x in its `node_modules`."""
+    return npm_packages("peers/sdk-2", SDK_2)
+
+
 def npm_program(name: str) -> str:
     """The path of a script that an npm package calls its program; run it by `node()`."""
     return str((npm_folder() / "node_modules" / ".bin" / name).resolve())
@@ -59,6 +66,7 @@ def main() -> None:
     for name in ENVIRONMENTS:
         print(f"{name}: {python(name)}")
     print(f"npm: {npm_folder()}")
+    print(f"sdk-2: {sdk_2()}")
 
 
 if __name__ == "__main__":
