@@ -18,6 +18,7 @@ from gateway.eras.sides import Answer, Headers, Posted, Reply, Stream
 from gateway.protocol.errors import GatewayError, InvalidMessage
 from gateway.protocol.headers import LAST_EVENT, SESSION, VERSION
 from gateway.protocol.jsonrpc import (
+    STRICT,
     Failure,
     Fields,
     Message,
@@ -57,7 +58,7 @@ class Entrance:
         if body.lstrip(b" \t\r\n")[:1] == b"[":
             return await self._batch(posted, reply)
         try:
-            message = decode(body)
+            message = decode(body, STRICT)
         except GatewayError as error:
             return _refused(error, error.request_id)
         if isinstance(message, Request | Notification):
@@ -141,7 +142,7 @@ class Entrance:
         self, item: bytes, session: Session, posted: Posted, reply: Reply
     ) -> bytes | None:
         try:
-            message = decode(bytes(item))
+            message = decode(bytes(item), STRICT)
         except GatewayError as error:
             return _refused(error, error.request_id).body
         if isinstance(message, Request):

@@ -9,7 +9,7 @@ integers, never null; no batches except in 2025-03-26).
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -59,6 +59,10 @@ class _Envelope(msgspec.Struct):
     error: Raw | UnsetType = UNSET
 
 
+class _Exact(_Envelope, kw_only=True):
+    jsonrpc: Literal["2.0"]
+
+
 class _Error(msgspec.Struct):
     code: int = -32603
     message: str = ""
@@ -74,7 +78,11 @@ class _Out(msgspec.Struct, omit_defaults=True):
     error: Json = UNSET
 
 
-_envelope = msgspec.json.Decoder(_Envelope)
+Form = msgspec.json.Decoder[Any]
+TOLERANT: Form = msgspec.json.Decoder(_Envelope)
+"""What servers are granted: whatever can be understood."""
+STRICT: Form = msgspec.json.Decoder(_Exact)
+"""What clients have to send: `jsonrpc` says "2.0"."""
 _error = msgspec.json.Decoder(_Error)
 _anything = msgspec.json.Decoder()
 _shallow = msgspec.json.Decoder(dict[str, Raw])
@@ -82,7 +90,7 @@ _batch = msgspec.json.Decoder(list[Raw])
 _encode = msgspec.json.Encoder().encode
 
 
-def decode(raw: bytes) -> Message:
+def decode(raw: bytes, form: Form = TOLERANT) -> Message:
     """One message from its bytes.
 
     Raises `NotJson` (-32700) or `InvalidMessage` (-32600); the latter carries the
@@ -91,9 +99,9 @@ def decode(raw: bytes) -> Message:
     if not raw.isascii():
         _check_utf8(raw)  # Raw members are not decoded, so nobody else would notice
     try:
-        envelope = _envelope.decode(raw)
+        envelope = form.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _explained(raw, error) from None
+        raise _explained(raw, error, form) from None
     if envelope.method is not UNSET:
         return _asked(envelope, envelope.method)
     return _answered(envelope)
@@ -132,7 +140,7 @@ def _check_utf8(raw: bytes) -> None:
         raise NotJson(f"not UTF-8 at byte {error.start}") from None
 
 
-def _explained(raw: bytes, error: Exception) -> NotJson | InvalidMessage:
+def _explained(raw: bytes, error: Exception, form: Form) -> NotJson | InvalidMessage:
     """What is wrong with these bytes, in words; only ever on the unhappy path."""
     try:
         whole = _anything.decode(raw)
@@ -144,6 +152,8 @@ def _explained(raw: bytes, error: Exception) -> NotJson | InvalidMessage:
         return InvalidMessage("a message is a JSON object")
     id_ = whole.get("id")
     known = id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
+    if form is STRICT and whole.get("jsonrpc") != "2.0":
+        return InvalidMessage('jsonrpc must be there, and say "2.0"', request_id=known)
     return InvalidMessage(str(error).replace("`", "'"), request_id=known)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit.fakes import fake
 from tests.kit.gateway import Gateway, running_gateway
+from tests.kit.http import Message
 from tests.kit.waiting import eventually
 from tests.stdio.talking import Speaker, sessions, speaking
 
@@ -208,6 +209,14 @@ def test_an_error_of_a_server_keeps_its_code(client: Speaker) -> None:
 
 def test_what_comes_before_initialize_is_refused_in_words(client: Speaker) -> None:
     assert "initialize" in client.request("tools/list")["error"]["message"]
+
+
+@pytest.mark.parametrize("said", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}])
+def test_a_message_that_is_not_of_this_json_rpc_is_refused(client: Speaker, said: Message) -> None:
+    client.initialize()
+    client.send({**said, "id": "mine", "method": "ping"})
+    error = client.answer("mine")["error"]
+    assert (error["code"], "jsonrpc" in error["message"]) == (-32600, True)
 
 
 @pytest.mark.parametrize("method", ["ping\r\nEvil: yes", "pïng", "a\nb"])

@@ -19,6 +19,7 @@ from gateway.protocol import methods
 from gateway.protocol.errors import GatewayError, InvalidMessage, Throttled, wire_code
 from gateway.protocol.framing import LineSplitter, Oversized
 from gateway.protocol.jsonrpc import (
+    STRICT,
     Failure,
     Message,
     Notification,
@@ -114,7 +115,7 @@ class Conversation:
             self._take_array(line)
         else:
             try:
-                self._take_message(decode(line), line, self._say)
+                self._take_message(decode(line, STRICT), line, self._say)
             except GatewayError as error:
                 self._refuse(error)
 
@@ -126,7 +127,7 @@ class Conversation:
             items = [bytes(item) for item in decode_batch(line)]
             if not items:
                 raise InvalidMessage("An array must not be empty")
-            messages = [(decode(item), item) for item in items]
+            messages = [(decode(item, STRICT), item) for item in items]
         except GatewayError as error:
             self._refuse(error)
             return

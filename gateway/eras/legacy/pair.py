@@ -16,6 +16,7 @@ from gateway.eras.sides import Answer, Posted, Stream
 from gateway.protocol import methods
 from gateway.protocol.errors import GatewayError, NotJson
 from gateway.protocol.jsonrpc import (
+    STRICT,
     Failure,
     Request,
     decode,
@@ -58,7 +59,7 @@ class Pair:
         if session is None:
             return Answer(404, encode(Failure(None, -32600, NO_SESSION))), None
         try:
-            message = decode(posted.body)
+            message = decode(posted.body, STRICT)
         except GatewayError as error:
             code = -32700 if isinstance(error, NotJson) else -32600
             return Answer(400, encode(Failure(error.request_id, code, error.message))), None
