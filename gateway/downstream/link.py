@@ -136,6 +136,10 @@ class Link:
     def tell(self, method: str, params: Fields) -> None:
         self._send(Notification(method, params))
 
+    def bid(self, method: str, params: Fields) -> None:
+        if self.departure is None:
+            self._send(Request(self.exchange.unheard_id(), method, params))
+
     def answer(self, request: Request, result: Fields) -> None:
         self._send(Result(request.id, result))
 

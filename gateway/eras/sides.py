@@ -202,6 +202,9 @@ class Channel(Protocol):
     def tell(self, method: str, params: Fields) -> None:
         """Send a notification, or drop it if the server does not read."""
 
+    def bid(self, method: str, params: Fields) -> None:
+        """Send a request whose answer makes no difference, or drop it likewise."""
+
     def answer(self, request: Request, result: Fields) -> None: ...
     def refuse(self, request: Request, code: int, message: str) -> None: ...
 

@@ -35,6 +35,12 @@ class Exchange(Generic[Waiter]):
         self._next_id += 1
         return id_
 
+    def unheard_id(self) -> int:
+        """The id of a request whose answer, which may come, nobody waits for."""
+        id_ = self.next_id()
+        self._give_up(id_)
+        return id_
+
     def wait(self, id_: int, waiter: Waiter) -> None:
         self.waiting[id_] = waiter
 
@@ -62,9 +68,7 @@ class Exchange(Generic[Waiter]):
         """Give a request up. False if it had ended already."""
         if self.waiting.pop(id_, None) is None:
             return False
-        self._given_up[id_] = None
-        if len(self._given_up) > REMEMBERED:
-            self._given_up.popitem(last=False)
+        self._give_up(id_)
         return True
 
     def close(self) -> tuple[Waiter, ...]:
@@ -72,6 +76,11 @@ class Exchange(Generic[Waiter]):
         waiting = tuple(self.waiting.values())
         self.waiting.clear()
         return waiting
+
+    def _give_up(self, id_: int) -> None:
+        self._given_up[id_] = None
+        if len(self._given_up) > REMEMBERED:
+            self._given_up.popitem(last=False)
 
 
 def _number(id_: Json) -> int:

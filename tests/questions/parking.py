@@ -55,6 +55,9 @@ class Memo:
     def tell(self, method: str, params: Fields) -> None:
         raise NotImplementedError
 
+    def bid(self, method: str, params: Fields) -> None:
+        raise NotImplementedError
+
     def answer(self, request: Request, result: Fields) -> None:
         assert request.id not in self.answered, "answered twice"
         self.answered[request.id] = {key: decoded(held) for key, held in result.items()}

@@ -1,11 +1,12 @@
 """A server whose tools run as tasks: of 2025-11-25, or of the extension for 2026-07-28.
 
-`python tasker.py legacy|modern`, standard library only. Tools: `work` (as a task or not) and
-`only` (as a task, nothing else), both with the arguments ms (100), ask (false: asks for a name
-on the way) and fail (false). Task ids are t1, t2, ...
+`python tasker.py legacy|modern [FILE]`, standard library only; the file gets all it reads. Tools:
+`work` (as a task or not) and `only` (as a task, nothing else), both with the arguments ms (100),
+ask (false: asks for a name on the way) and fail (false). Task ids are t1, t2, ...
 """
 
 import json
+import os
 import sys
 import threading
 from typing import Any
@@ -56,6 +57,9 @@ class Server:
     def run(self) -> None:
         for line in sys.stdin:
             message = json.loads(line)
+            if len(sys.argv) > 2:
+                with open(sys.argv[2], "a") as heard:
+                    heard.write(json.dumps({"pid": os.getpid(), "line": message}) + "\n")
             if "method" not in message:
                 self.answered(message)
             elif "id" in message:

@@ -21,8 +21,9 @@ RELATED = "io.modelcontextprotocol/related-task"
 TOKENS = {"ann": "ann-token-0123456789", "bob": "bob-token-0123456789"}
 
 
-def tasker(era: str) -> dict[str, Any]:
-    return {"command": sys.executable, "args": ["-S", str(TASKER), era], "protocol": era}
+def tasker(era: str, *record: str, **keys: Any) -> dict[str, Any]:
+    words = ["-S", str(TASKER), era, *record]
+    return {"command": sys.executable, "args": words, "protocol": era, **keys}
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,7 @@ class HttpTransport:
         if self._departure is not None:
             return
         self._depart(STOPPED)
-        await self._under_way.cancel_all()
+        await self._under_way.wind_up(self._sink.awaits, min(grace_s, GOODBYE_S))
         if self._manner.session is not None:
             with suppress(TimeoutError, GatewayError):
                 async with asyncio.timeout(min(grace_s, GOODBYE_S)):

@@ -54,6 +54,16 @@ class UnderWay:
         if task is not None:
             task.cancel()
 
+    async def wind_up(self, is_awaited: Callable[[int], bool], within_s: float) -> None:
+        """Stop what somebody waits for, and let what the server is only told arrive: that is
+        how it learns that nobody waits any more. Bounded."""
+        for id_, task in self._requests.items():
+            if is_awaited(id_):
+                task.cancel()
+        if tasks := [*self._requests.values(), *self._others]:
+            await asyncio.wait(tasks, timeout=within_s)
+        await self.cancel_all()
+
     async def cancel_all(self) -> None:
         tasks = [*self._requests.values(), *self._others]
         for task in tasks:

@@ -6,7 +6,6 @@ belongs to one client; a question then interrupts the call that caused it (`park
 """
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -29,6 +28,7 @@ from gateway.eras.legacy.parked import Parked
 from gateway.eras.legacy.tasking import (
     TASK,
     TASKS,
+    InItsStead,
     begun_in,
     is_asked_for,
     makes_tasks,
@@ -37,18 +37,15 @@ from gateway.eras.legacy.tasking import (
 from gateway.eras.profile import Profile
 from gateway.eras.questions import ANSWERED, STATE, is_question
 from gateway.eras.shapes import without
-from gateway.eras.sides import Answered, Channel, Greeting
+from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
 from gateway.protocol import methods
-from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure
+from gateway.protocol.errors import BadAnswer, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 log = structlog.get_logger()
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
-
-TAKEN_WITHIN_S = 1.0
-"""How long a server may take to read that a task is given up; nobody waits for its answer."""
 
 
 @dataclass(slots=True)
@@ -124,16 +121,11 @@ class LegacyOutbound:
     async def _awaited(self, call: Call, task: str) -> Outcome:
         """The tool makes tasks alone, and this client knows none: wait in its stead."""
         try:
-            return await self._sent(call, methods.TASK_RESULT, {"taskId": task})
+            opened = await self._opened(call, methods.TASK_RESULT, {"taskId": task})
         except asyncio.CancelledError:
-            await self._cancel_task(task)
+            self.channel.bid(methods.CANCEL_TASK, {"taskId": task})
             raise
-
-    async def _cancel_task(self, task: str) -> None:
-        with suppress(GatewayError, TimeoutError):
-            async with asyncio.timeout(TAKEN_WITHIN_S):
-                opened = await self.channel.open(methods.CANCEL_TASK, {"taskId": task})
-                opened.answer.add_done_callback(_noted)
+        return await self._answered(InItsStead(opened, self.channel, task), call)
 
     async def ask(self, method: str, params: Fields, caller: Caller) -> Fields:
         """Implements `calls.call.Host`."""
@@ -143,9 +135,14 @@ class LegacyOutbound:
         """Nothing to do: in this era servers tell of all."""
 
     async def _sent(self, call: Call, method: str, params: Fields) -> Outcome:
+        return await self._answered(await self._opened(call, method, params), call)
+
+    async def _opened(self, call: Call, method: str, params: Fields) -> OpenRequest:
         if call.meta:
             params = {**params, "_meta": call.meta}
-        opened = await self.channel.open(method, params, call)
+        return await self.channel.open(method, params, call)
+
+    async def _answered(self, opened: OpenRequest, call: Call) -> Outcome:
         if self.parked is not None and call.method != methods.COMPLETE:
             leg = self.parked.begin(opened, self.channel, call, self._revision)
             return await self._interruptible(leg, call)
@@ -232,12 +229,6 @@ class LegacyOutbound:
         except asyncio.CancelledError:
             opened.cancel("No longer needed")
             raise
-
-
-def _noted(answer: "asyncio.Future[Answered]") -> None:
-    """Nobody waits for it; that it failed is no news to anybody."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def is_about_version(error: ServerFailure) -> bool:
