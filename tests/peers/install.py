@@ -16,6 +16,8 @@ ENVIRONMENTS = {
         "mcp-server-time==2026.10.19",
         "mcp-server-git==2026.10.19",
     ],
+    # The oldest of 1.x, of November 2024: before Streamable HTTP.
+    "mcp-first": ["mcp==1.0.0"],
     # Dies of any request before `initialize`, as all before 1.9.4 do.
     "mcp-old": ["mcp==1.6.0", "pydantic==2.10.6"],
 }

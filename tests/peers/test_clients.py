@@ -131,6 +131,7 @@ def home(folder: Path) -> dict[str, str]:
         "MCP_REMOTE_CONFIG_DIR": str(folder),
         "PATH": f"{Path(install.node()).parent}{os.pathsep}{os.environ['PATH']}",
         "SDK": str(install.npm_folder()),
+        "SDK_2": str(install.sdk_2()),
     }
 
 

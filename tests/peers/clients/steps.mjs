@@ -1,34 +1,26 @@
-// Take steps through a gateway as the TypeScript SDK's client: URL, and the steps on stdin. A step
-// is [server, what, name, arguments]; each prints one line of JSON with what was seen. Whoever is
-// asked is Ada, in Bern. The environment variable SDK is the folder that holds the SDK.
+// Take steps through a gateway as the TypeScript SDK's client: URL MODE, and the steps on stdin. A
+// step is [server, what, name, arguments]; each prints one line of JSON with what was seen. MODE is
+// `1` for the SDK 1.x, else the mode of 2.x. Whoever is asked is Ada, in Bern.
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 
-const require = createRequire(join(process.env.SDK, "package.json"));
-const load = (path) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/${path}`)));
-const { Client } = await load("client/index.js");
-const { StreamableHTTPClientTransport } = await load("client/streamableHttp.js");
-const types = await load("types.js");
+const [url, mode] = process.argv.slice(2);
+const { connect } = await import(mode === "1" ? "./sdk_1.mjs" : "./sdk_2.mjs");
 
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };
-const client = new Client({ name: "steps", version: "1" }, { capabilities });
-client.setRequestHandler(types.ElicitRequestSchema, () => ({
-  action: "accept",
-  content: { name: "Ada" },
-}));
-client.setRequestHandler(types.CreateMessageRequestSchema, () => ({
-  role: "assistant",
-  content: { type: "text", text: "Bern" },
-  model: "a-model",
-}));
-client.setRequestHandler(types.ListRootsRequestSchema, () => ({
-  roots: [{ uri: "file:///home/ada" }],
-}));
+const answers = {
+  "elicitation/create": { action: "accept", content: { name: "Ada" } },
+  "sampling/createMessage": {
+    role: "assistant",
+    content: { type: "text", text: "Bern" },
+    model: "a-model",
+  },
+  "roots/list": { roots: [{ uri: "file:///home/ada" }] },
+};
+const api = await connect(url, capabilities, answers, mode);
+const { client, version } = api;
 
 const call = async (name, args, options) =>
-  (await client.callTool({ name, arguments: args }, undefined, options)).content[0].text;
+  (await api.call(name, args, options)).content[0].text;
 
 const take = {
   call,
@@ -45,7 +37,7 @@ const take = {
   complete: async (name, argument) =>
     (await client.complete({ ref: { type: "ref/prompt", name }, argument })).completion.values,
   subscribe: async (uri) => {
-    await client.subscribeResource({ uri });
+    await api.subscribe(uri);
     return "subscribed";
   },
   progress: async (name, args) => {
@@ -55,11 +47,8 @@ const take = {
   },
 };
 
-const transport = new StreamableHTTPClientTransport(new URL(process.argv[2]));
-await client.connect(transport);
 for (const [server, what, name, args] of JSON.parse(readFileSync(0, "utf8"))) {
   const saw = await take[what](name, args).catch((error) => String(error));
-  const version = transport.protocolVersion;
   console.log(JSON.stringify({ server, what, version, saw }));
 }
 await client.close();

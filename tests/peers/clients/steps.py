@@ -2,13 +2,16 @@
 
 A step is `[server, what, name, arguments]`; each prints one line of JSON with what was seen.
 MODE is `1` for Python `mcp` 1.x, else the mode of 2.x. Whoever is asked is Ada, in Bern.
+Clients with methods of other names have modules of their own, and take their steps here.
 """
+
+from __future__ import annotations  # the oldest SDK lacks some of these types
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from mcp import types
@@ -16,6 +19,7 @@ from mcp.types import PromptReference, TextContent
 
 WAIT_S = 150
 MODERN = "2026-07-28"
+Connect = Callable[[str, str], AbstractAsyncContextManager[tuple[Any, str]]]
 
 
 async def name(_context: Any, _params: Any) -> types.ElicitResult:
@@ -87,7 +91,7 @@ async def take(api: Any, version: str, what: str, target: str, arguments: Any) -
     return (await api.call_tool(target, arguments)).content[0].text
 
 
-async def main() -> None:
+async def main(connected: Connect) -> None:
     url, mode = sys.argv[1:]
     async with asyncio.timeout(WAIT_S), connected(url, mode) as (api, version):
         for server, what, target, arguments in json.load(sys.stdin):
@@ -100,4 +104,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(connected))
