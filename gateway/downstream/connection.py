@@ -1,7 +1,8 @@
 """One conversation with a server, in one era: opened here, ended by its transport."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -56,6 +57,18 @@ class Opener:
     @property
     def server(self) -> str:
         return self.dial.server
+
+    @contextmanager
+    def keeping(self, one: Connection, others: Iterable[Connection]) -> Iterator[None]:
+        """Within the block there are all; beyond it there is this one, unless it fails."""
+        try:
+            yield
+        except BaseException:
+            self.retire(one.transport)
+            raise
+        finally:
+            for other in others:
+                self.retire(other.transport)
 
     async def open(
         self, era: Era, remembered: str | None = None, private: Private | None = None

@@ -2,11 +2,13 @@
 private ones.
 
 Some servers offer certain tools only to clients that can be asked something. Those are
-offered to everybody: whoever cannot be asked is told so when it calls them.
+offered to everybody: whoever cannot be asked is told so when it calls them. And a server of
+two eras is listed in one of them; what it can do in the other alone is added.
 """
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -30,6 +32,12 @@ MEMBERS = {
 }
 """Of a listing, and what its items are known by."""
 
+EXECUTION = "execution"
+"""The member of a tool that says whether it can be called as a task: in one era alone."""
+
+TASKS = "tasks"
+"""The capability that goes with it."""
+
 MOST_PRIVATE = 16
 """Kinds of clients whose lists are remembered; more than a server makes differences for."""
 
@@ -40,11 +48,39 @@ class Listings:
     """All that is on offer."""
     patience_s: float
     """How long one list may take."""
+    beside: frozenset[str] = frozenset()
+    """What the server can do in its other era, if it has two."""
+    _own: frozenset[str] | None = None
+    """What it can do in the one that is read; None: not read yet."""
+    _executions: dict[Json, Json] = field(default_factory=dict)
+    """By tool, as the other era lists it."""
     _shared: dict[Kind, Items] = field(default_factory=dict)
     _private: dict[Profile | None, dict[Kind, Items]] = field(default_factory=dict)
     """By what the client behind a connection can answer: the same for all such clients."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What was asked for last is what counts."""
+
+    def __post_init__(self) -> None:
+        if TASKS in self.beside:  # as it was remembered
+            self._executions = _executions(self.current.tools)
+
+    async def compare(self, other: Connection | None = None) -> bool:
+        """Note what the server can do in its other era, or that it has none any more. Whether
+        that is another than was known."""
+        before = self.beside, self._executions
+        self.beside = other.outbound.offers if other else frozenset()
+        self._executions = {}
+        if other and TASKS in self.beside:
+            with suppress(TimeoutError, GatewayError):
+                async with asyncio.timeout(self.patience_s):
+                    part = await other.outbound.list(frozenset({Kind.TOOL}))
+                    self._executions = _executions(part.tools)
+        if (self.beside, self._executions) == before:
+            return False
+        if self._own is not None:
+            tools = tuple(self._called(tool) for tool in self.current.tools)
+            self.current = replace(self.current, tools=tools, capabilities=self._own | self.beside)
+        return True
 
     async def read(self, connection: Connection, kinds: Iterable[Kind]) -> None:
         """Read these lists over the shared connection. What cannot be had stays as it was."""
@@ -79,9 +115,17 @@ class Listings:
         except GatewayError as error:
             log.warning("list.failed", server=server, kind=str(kind), why=error.message)
         else:
-            self._shared[kind] = getattr(part, MEMBERS[kind][0])
+            items = getattr(part, MEMBERS[kind][0])
+            if kind is Kind.TOOL and self._executions:
+                items = tuple(self._called(tool) for tool in items)
+            self._shared[kind], self._own = items, part.capabilities
             merged = self._merged((kind,))
-            self.current = replace(self.current, **merged, capabilities=part.capabilities)
+            self.current = replace(self.current, **merged, capabilities=self._own | self.beside)
+
+    def _called(self, tool: Fields) -> Fields:
+        """A tool, with how it can be called in the other era, unless it says so itself."""
+        execution = self._executions.get(value(tool, "name"))
+        return tool if execution is None or EXECUTION in tool else {**tool, EXECUTION: execution}
 
     def _merged(self, kinds: Iterable[Kind]) -> dict[str, Items]:
         merged: dict[str, Items] = {}
@@ -91,6 +135,10 @@ class Listings:
                 items += _beyond(items, more[kind], kind)
             merged[MEMBERS[kind][0]] = items
         return merged
+
+
+def _executions(tools: Items) -> dict[Json, Json]:
+    return {value(tool, "name"): tool[EXECUTION] for tool in tools if EXECUTION in tool}
 
 
 def _beyond(known: Items, found: Items, kind: Kind) -> Items:

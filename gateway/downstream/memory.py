@@ -39,6 +39,8 @@ class Remembered(msgspec.Struct, frozen=True):
     resources: tuple[dict[str, Raw], ...] = ()
     templates: tuple[dict[str, Raw], ...] = ()
     capabilities: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Those of its other era, if it has two."""
     instructions: str | None = None
 
     def listing(self, server: str) -> Listing:

@@ -92,7 +92,8 @@ class Downstream:
         self.eras = CONFIGURED[self.section.protocol]
         self._known = self.memory.recall(self.key)
         listing = self._known.listing(self.name) if self._known else Listing(self.name)
-        self.lists = Listings(listing, self.section.start_timeout_s)
+        beside = frozenset(self._known.beside if self._known else ())
+        self.lists = Listings(listing, self.section.start_timeout_s, beside)
         if self._known:
             self.opener.dial.recall(self._known.transport)
         if not self.eras and self._known:
@@ -236,7 +237,7 @@ class Downstream:
         if len(self.eras) < 2 or era is self.eras[0] or era not in self.eras:
             return self.main
         if self.second is None:
-            self.second = self._new_lane(partial(self._open_second, era), self._connected)
+            self.second = self._new_lane(partial(self._open_second, era), self._compare)
             self._supervise(self.second)
         return self.second
 
@@ -274,9 +275,10 @@ class Downstream:
             raise self._failures.get(Era.LEGACY) or self._failures[Era.MODERN]
         self.eras = tuple(found)
         self._drop_second()  # if it is for an era that is gone; else it starts when needed again
-        for era in self.eras[1:]:
-            self.opener.retire(found[era].transport)  # started again when somebody needs it
-        return found[self.eras[0]]
+        main, *others = found.values()
+        with self.opener.keeping(main, others):  # the other is started again when it is needed
+            await self.lists.compare(*others)
+        return main
 
     async def _find_out(self) -> dict[Era, Connection]:
         """Which eras it serves. After a round in vain one comes first, by turns: perhaps two of
@@ -322,6 +324,7 @@ class Downstream:
         second, self.second = self.second, None
         if second is not None:
             self._supervisors.pop(second).cancel()
+        await self._compare()
             connection = second.connection
             second.become(Phase.STOPPED, reason="it does not serve this era any more")
             if connection is not None:
@@ -359,6 +362,12 @@ class Downstream:
         await asyncio.sleep(QUIET_S)
         changed = frozenset(self._changed)
         self._changed.clear()
+    async def _compare(self, *second: Connection) -> None:
+        if await self.lists.compare(*second):
+            await self.published(self, frozenset())
+        for connection in second:
+            self.connected(self, connection)
+
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)
         await self.published(self, frozenset() if quietly else changed)
@@ -380,3 +389,4 @@ class Downstream:
             instructions=listing.instructions,
         )
         await self.memory.remember(self.key, self._known)
+            beside=tuple(sorted(self.lists.beside)),

@@ -225,6 +225,11 @@ class Outbound(Protocol):
     async def start(self) -> Greeting:
         """Open the conversation. Raises `GatewayError` if the server will not have it."""
 
+    @property
+    def offers(self) -> frozenset[str]:
+        """What the server can do that the gateway can pass on: names of capabilities, and of
+        extensions. There once it has started."""
+
     async def list(self, kinds: frozenset[Kind]) -> Listing: ...
     async def call(self, call: Call) -> Outcome: ...
     async def watch(self, uris: frozenset[str]) -> None:

@@ -1,8 +1,9 @@
 """A server whose tools run as tasks: of 2025-11-25, or of the extension for 2026-07-28.
 
-`python tasker.py legacy|modern [FILE]`, standard library only; the file gets all it reads. Tools:
-`work` (as a task or not) and `only` (as a task, nothing else), both with the arguments ms (100),
-ask (false: asks for a name on the way) and fail (false). Task ids are t1, t2, ...
+`python tasker.py legacy|modern|both [FILE]`, standard library only; the file gets all it reads. Of
+both eras a process serves the one it is asked in first. Tools: `work` (as a task or not) and `only`
+(as a task, nothing else), both with the arguments ms (100), ask (false: asks for a name on the way)
+and fail (false). Task ids are t1, t2, ...
 """
 
 import json
@@ -48,7 +49,8 @@ class Task:
 
 class Server:
     def __init__(self, era: str) -> None:
-        self.is_modern = era == "modern"
+        self.is_modern: bool = era == "modern"
+        self.is_open = era == "both"
         self.tasks: dict[str, Task] = {}
         self.asked: dict[int, Task] = {}
         self.listening: dict[Any, list[str]] = {}
@@ -60,6 +62,8 @@ class Server:
             if len(sys.argv) > 2:
                 with open(sys.argv[2], "a") as heard:
                     heard.write(json.dumps({"pid": os.getpid(), "line": message}) + "\n")
+            if self.is_open:
+                self.is_open, self.is_modern = False, message["method"] != "initialize"
             if "method" not in message:
                 self.answered(message)
             elif "id" in message:
@@ -111,14 +115,12 @@ class Server:
         self.reply(message, {**found, "ttlMs": 0, "cacheScope": "private"})
 
     def tools_list(self, message: Message, params: Message) -> None:
-        tools = [
-            {
-                "name": name,
-                "inputSchema": {"type": "object"},
-                "execution": {"taskSupport": support},
-            }
-            for name, support in (("work", "optional"), ("only", "required"))
+        tools: list[Message] = [
+            {"name": name, "inputSchema": {"type": "object"}} for name in ("work", "only")
         ]
+        if not self.is_modern:
+            for tool, support in zip(tools, ("optional", "required"), strict=True):
+                tool["execution"] = {"taskSupport": support}
         self.reply(message, {"tools": tools, "ttlMs": 0, "cacheScope": "private"})
 
     def subscriptions_listen(self, message: Message, params: Message) -> None:

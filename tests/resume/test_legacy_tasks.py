@@ -19,11 +19,12 @@ from tests.resume.breaking import session_of
 TASKER = Path(__file__).with_name("tasker.py")
 RELATED = "io.modelcontextprotocol/related-task"
 TOKENS = {"ann": "ann-token-0123456789", "bob": "bob-token-0123456789"}
+PROTOCOL = {"both": "auto"}
 
 
 def tasker(era: str, *record: str, **keys: Any) -> dict[str, Any]:
     words = ["-S", str(TASKER), era, *record]
-    return {"command": sys.executable, "args": words, "protocol": era, **keys}
+    return {"command": sys.executable, "args": words, "protocol": PROTOCOL.get(era, era), **keys}
 
 
 @pytest.fixture(scope="module")

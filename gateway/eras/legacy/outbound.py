@@ -99,8 +99,12 @@ class LegacyOutbound:
             prompts=found.get(Kind.PROMPT, ()),
             resources=found.get(Kind.RESOURCE, ()),
             templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=frozenset(c for c in self._capabilities if c != TASKS or self._tasks),
+            capabilities=self.offers,
         )
+
+    @property
+    def offers(self) -> frozenset[str]:
+        return frozenset(c for c in self._capabilities if c != TASKS or self._tasks)
 
     async def call(self, call: Call) -> Outcome:
         if call.method == methods.TASK_RESULT:

@@ -81,8 +81,12 @@ class ModernOutbound:
             prompts=found.get(Kind.PROMPT, ()),
             resources=found.get(Kind.RESOURCE, ()),
             templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=frozenset(self._capabilities) | ({meta.TASKS} if self._tasks else set()),
+            capabilities=self.offers,
         )
+
+    @property
+    def offers(self) -> frozenset[str]:
+        return frozenset(self._capabilities) | ({meta.TASKS} if self._tasks else set())
 
     async def call(self, call: Call) -> Outcome:
         envelope = dict(self._envelope)
