@@ -71,7 +71,15 @@ class Catalog:
 
     def offered_uri(self, server: str, own: str) -> str:
         """What clients know this server's URI as: nearly always itself."""
-        return self.set_apart.get((server, own), own)
+        listed = self.set_apart.get((server, own))
+        if listed is not None or self._leads_to(server, own):
+            return listed or own
+        aside = naming.apart(server, own)
+        return aside if self._leads_to(server, aside) else own
+
+    def _leads_to(self, server: str, uri: str) -> bool:
+        entry = self.resolve(Kind.RESOURCE, uri)
+        return entry is not None and entry.route.server == server
 
     def keep(self, allowed: Callable[[Entry], bool]) -> "Catalog":
         """The same catalog with only the allowed entries, and only allowed URIs to be found.

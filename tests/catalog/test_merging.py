@@ -275,6 +275,8 @@ def test_a_template_two_servers_have_can_be_used_of_both() -> None:
     assert first.route == Route("a", Kind.RESOURCE, "db://x")
     assert second.route == Route("b", Kind.RESOURCE, "db://x")
     assert second.name == "b+db://x"
+    told = [catalog.offered_uri(server, "db://x") for server in ("a", "b", "neither")]
+    assert told == ["db://x", "b+db://x", "db://x"]
 
 
 def test_a_completion_names_a_template_or_a_uri() -> None:
