@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,8 @@ def test_a_snippet_for_a_client_is_json_and_leads_to_the_endpoint(text: str) -> 
 
 @pytest.mark.parametrize("section", [Config, StdioServer, HttpServer, ToolRule])
 def test_the_readme_names_every_key_of_the_configuration(section: type[Config]) -> None:
-    for attribute in section.model_fields:
-        assert f"`{key_of(attribute)}`" in README
+    for attribute in fields(section):
+        assert f"`{key_of(attribute.name)}`" in README
 
 
 def test_the_readme_names_every_key_of_the_record() -> None:

@@ -5,7 +5,7 @@ Pure: whether a command exists is asked of the function given.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -25,9 +25,9 @@ _HASH = 9
 """`_` and 8 hex digits: what a name that is too long ends with."""
 
 
-def contradictions(config: Config) -> Iterator[Finding]:
-    """What no gateway can be started with."""
-    yield from _addresses(config)
+def contradictions(config: Config, given: Collection[str]) -> Iterator[Finding]:
+    """What no gateway can be started with. `given`: the keys that are written."""
+    yield from _addresses(config, given)
     if config.auth.mode == "unset":
         for at, address in enumerate(config.listen):
             if not address.is_loopback:
@@ -69,7 +69,7 @@ def _remote(name: str, server: HttpServer) -> Iterator[Finding]:
         yield Finding(("servers", name, "transport"), said)
 
 
-def _addresses(config: Config) -> Iterator[Finding]:
+def _addresses(config: Config, given: Collection[str]) -> Iterator[Finding]:
     taken: set[str] = set()
     for at, address in enumerate(config.listen):
         if str(address) in taken and (address.port or address.path):
@@ -77,9 +77,8 @@ def _addresses(config: Config) -> Iterator[Finding]:
         taken.add(str(address))
     admin = config.admin
     if admin is not None and str(admin) in taken and (admin.port or admin.path):
-        given = "admin" in config.model_fields_set
         said = "the same address for `listen` and `admin`"
-        yield Finding(("admin",) if given else ("listen",), said)
+        yield Finding(("admin",) if "admin" in given else ("listen",), said)
 
 
 def doubts(config: Config, which: Which) -> Iterator[Finding]:

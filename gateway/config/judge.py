@@ -7,27 +7,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, SchemaValidator
 
 from gateway.config.check import contradictions
 from gateway.config.complaints import Finding
 from gateway.config.document import Path
 from gateway.config.model import HTTP, STDIO, Config, HttpServer, StdioServer
 from gateway.config.shape import SYNONYMS, choices, fields_of, home_of, nearest, spot
-from gateway.config.units import Substituted
+from gateway.config.units import Substituted, expected
 
 _KEY = "[key]"
 """How the model marks a complaint about a key of a mapping."""
 
 _KINDS = {
-    "model_type": "expected a mapping (`key: value` lines)",
-    "model_attributes_type": "expected a mapping (`key: value` lines)",
+    "dataclass_type": "expected a mapping (`key: value` lines)",
     "mapping_type": "expected a mapping (`NAME: …` lines)",
     "dict_type": "expected a mapping (`NAME: …` lines)",
     "tuple_type": "expected a list (lines that begin with `- `)",
-    "too_short": "expected at least one",
 }
+
+
+READER = SchemaValidator(TypeAdapter(Config).core_schema, {"hide_input_in_errors": True})
+"""Checks values against the model. What it refuses is not in its errors: it may be a secret."""
 
 
 def judge(
@@ -44,13 +46,15 @@ def judge(
         found = [_finding(one, values) for one in error.errors(include_url=False)]
         broken = {one.path[0] for one in found if one.path}
         return None, [*_without_echoes(found), *_early_contradictions(values, broken, context)]
-    findings = list(contradictions(config))
+    findings = list(contradictions(config, values))
     return (None if findings else config), findings
 
 
 def _validated(values: Mapping[str, object], context: Mapping[str, object]) -> Config:
     # By key only: `timeout_s` is a name of the code, not of the file.
-    return Config.model_validate(values, by_alias=True, by_name=False, context=dict(context))
+    config = READER.validate_python(values, by_alias=True, by_name=False, context=dict(context))
+    assert isinstance(config, Config)
+    return config
 
 
 def _early_contradictions(
@@ -61,7 +65,7 @@ def _early_contradictions(
         key: values[key] for key in ("listen", "admin", "auth") if key in values.keys() - broken
     }
     if broken.isdisjoint(("listen", "admin", "auth")):
-        yield from contradictions(_validated(sound, context))
+        yield from contradictions(_validated(sound, context), sound)
 
 
 def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
@@ -71,7 +75,7 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     around = {one.path[:length] for one in findings for length in range(len(one.path))}
     nothing = {one.path for one in findings if one.problem == _missing("url")}
     for one in findings:
-        echo = one.problem == _KINDS["too_short"] and one.path in around
+        echo = one.problem == str(expected("at least one")) and one.path in around
         echo = echo or (one.path[:-1] in nothing and one.problem.startswith(_NOT_FOR_IT))
         if not echo and (one.path, one.problem) not in meant:
             yield one
@@ -80,9 +84,9 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
 def _finding(error: ErrorDetails, values: Mapping[str, object]) -> Finding:
     path: Path = tuple(step for step in error["loc"] if step not in (STDIO, HTTP))
     if path[-1:] == (_KEY,):
-        return Finding(path[:-1], error["msg"], at_key=True)
+        return Finding(path[:-1], _said(error), at_key=True)
     match error["type"]:
-        case "extra_forbidden":
+        case "unexpected_keyword_argument":
             return _unknown_key(path)
         case "missing":
             return Finding(path[:-1], _missing(str(path[-1])), at_key=True)
@@ -90,10 +94,15 @@ def _finding(error: ErrorDetails, values: Mapping[str, object]) -> Finding:
             words = choices(path)
             said = "expected one of " + ", ".join(f"`{word}`" for word in words)
             return Finding(path, said, meant=_meant(_at(values, path), words))
-        case "expected" | "rule" | "unsupported":
-            return Finding(path, error["msg"])
+        case "value_error":
+            return Finding(path, _said(error))
         case kind:
             return Finding(path, _KINDS.get(kind, f"is not valid here ({kind})"))
+
+
+def _said(error: ErrorDetails) -> str:
+    """The words of a `Misfit`, which the model's own message is made around."""
+    return str(error["ctx"]["error"])
 
 
 def _missing(key: str) -> str:

@@ -3,22 +3,16 @@
 A key is the attribute's name without its unit: `timeout: 30s` becomes `timeout_s = 30.0`,
 `line: 16MiB` becomes `line_bytes`. Fields that may hold secrets have `repr=False`: the same
 mark keeps them out of a repr and out of the lines that errors quote.
+
+Plain dataclasses, so that a gateway that runs need not hold what reads and checks them: pydantic
+does that by the annotations, in `judge`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    WithJsonSchema,
-    model_validator,
-)
-
+from gateway.config.annotations import After, Before, Kinds, Situation
 from gateway.config.texts import (
     AnchoredPath,
     EnvName,
@@ -56,37 +50,44 @@ Decision = Literal["allow", "deny"]
 _Decision = Annotated[Decision, later("decision", "ask")]
 _DefaultDecision = Annotated[Decision, later("default_decision", "ask")]
 
-_MODE = "(mode)"
-"""How `Auth.mode` is passed inside: a key that nobody can mean, since the mode follows from
-what is written and is not itself written."""
-
 
 def key_of(attribute: str) -> str:
     """The key in the file for an attribute: its name without the unit."""
     return attribute.removesuffix("_bytes").removesuffix("_s")
 
 
-class Section(BaseModel):
+NO_KEYS = frozenset({"mode"})
+"""Attributes that are not written, but follow from what is. Inside, `Auth.mode` is passed under
+a key that nobody can mean: `(mode)`."""
+
+
+def _written_as(attribute: str) -> str:
+    return f"({attribute})" if attribute in NO_KEYS else key_of(attribute)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Section:
     """A mapping in the file. Frozen; unknown keys are errors; a repr tells no texts."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        populate_by_name=True,
-        alias_generator=key_of,
-        hide_input_in_errors=True,
-    )
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {
+        "extra": "forbid",
+        "alias_generator": _written_as,
+    }
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr__(self) -> str:
         """Numbers, flags and sections only: any text may have come from `${...}`."""
-        for name, value in super().__repr_args__():
-            shown = isinstance(value, int | float | Section | Mapping | tuple | None)
-            if isinstance(value, tuple) and not all(isinstance(one, Section) for one in value):
-                shown = False
-            yield name, value if shown else "***"
+        told = ((one.name, getattr(self, one.name)) for one in fields(self) if one.repr)
+        words = (f"{name}={value!r}" if _is_plain(value) else f"{name}=***" for name, value in told)
+        return f"{type(self).__name__}({', '.join(words)})"
 
 
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(isinstance(one, Section) for one in value)
+    return isinstance(value, int | float | Section | Mapping | None)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Server(Section):
     """What can be said of every server."""
 
@@ -109,14 +110,15 @@ class Server(Section):
     """Keep the entry, but do not start it."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class StdioServer(Server):
     """A server that the gateway starts and talks to over its standard input and output."""
 
     command: Program
     """The program to start: a name on PATH or a path. Never given to a shell."""
-    args: tuple[Text, ...] = Field(default=(), repr=False)
+    args: tuple[Text, ...] = field(default=(), repr=False)
     """Its arguments, one item each."""
-    env: Mapping[EnvName, Text] = Field(default_factory=dict, repr=False)
+    env: Mapping[EnvName, Text] = field(default_factory=dict, repr=False)
     """Environment variables for this server, over the inherited ones."""
     env_inherit: tuple[EnvName, ...] = ()
     """Further variables, by name or glob, to pass on from the gateway's own environment."""
@@ -128,14 +130,15 @@ class StdioServer(Server):
     """How long it may take to leave after its input closes, and again after TERM."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HttpServer(Server):
     """A server that runs elsewhere and is reached over HTTP."""
 
-    url: Url = Field(repr=False)
+    url: Url = field(repr=False)
     """Where it is: https://HOST/PATH."""
     transport: Literal["auto", "http", "sse"] = "auto"
     """http = Streamable HTTP, sse = the older HTTP+SSE; auto = find out and remember."""
-    headers: Mapping[HeaderName, HeaderText] = Field(default_factory=dict, repr=False)
+    headers: Mapping[HeaderName, HeaderText] = field(default_factory=dict, repr=False)
     """What each request to it carries, such as `Authorization`."""
     ca: AnchoredPath | None = None
     """A file with the certificates to trust, in place of the system's."""
@@ -143,7 +146,7 @@ class HttpServer(Server):
     """A file with the certificate to show, for servers that ask for one."""
     key: AnchoredPath | None = None
     """The key of `cert`, if it is not in the same file."""
-    proxy: ProxyUrl | None = Field(default=None, repr=False)
+    proxy: ProxyUrl | None = field(default=None, repr=False)
     """The proxy on the way to it. None is taken from the environment."""
     connect_timeout_s: Annotated[float, seconds()] = 10.0
     """How long it may take to connect."""
@@ -165,11 +168,11 @@ STDIO, HTTP = "(stdio)", "(http)"
 """How the model tells servers apart in what it says of errors."""
 
 AnyServer = Annotated[
-    Annotated[StdioServer, Tag(STDIO)] | Annotated[HttpServer, Tag(HTTP)],
-    Discriminator(_kind_of),
+    StdioServer | HttpServer, Kinds(_kind_of, {STDIO: StdioServer, HTTP: HttpServer})
 ]
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ToolRule(Section):
     """Settings for the tools whose exposed name matches.
 
@@ -195,36 +198,48 @@ class ToolRule(Section):
     fetched with the tool onegate__result. Default: never."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Token(Section):
     """A static bearer token, known by its hash alone."""
 
     name: SomeText
     """Who presents it: the `principal` of the record."""
-    sha256: Sha256 = Field(repr=False)
+    sha256: Sha256 = field(repr=False)
     """SHA-256 of the token, 64 hex digits."""
 
 
+def _some(values: tuple[object, ...], _: Situation) -> tuple[object, ...]:
+    if not values:
+        raise expected("at least one")
+    return values
+
+
+SOME = After(_some, {"minItems": 1})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Auth(Section):
     """Who may use the endpoint."""
 
-    mode: Literal["unset", "none", "tokens"] = Field(default="unset", validation_alias=_MODE)
+    mode: Literal["unset", "none", "tokens"] = "unset"
     """Not a key: `none` where that is written out, `tokens` where some are given."""
-    tokens: tuple[Token, ...] = Field(default=(), min_length=1)
+    tokens: Annotated[tuple[Token, ...], SOME] = ()
     """Static bearer tokens, any of which opens the endpoint."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _mode_follows(cls, value: object) -> object:
-        if value == "none":
-            return {_MODE: "none"}
-        if isinstance(value, Mapping):
-            follows = value.get("tokens") and "mode" not in value
-            return {_MODE: "tokens", **value} if follows else value
-        if isinstance(value, Auth):
-            return value
-        raise expected("`none`, or a mapping with `tokens`")
+    def __post_init__(self) -> None:
+        if self.tokens and self.mode == "unset":
+            object.__setattr__(self, "mode", "tokens")
 
 
+def _auth_of(value: object) -> object:
+    if value == "none":
+        return {_written_as("mode"): "none"}
+    if isinstance(value, Mapping | Auth):
+        return value
+    raise expected("`none`, or a mapping with `tokens`")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Calls(Section):
     """Where the record of calls goes. Without a path it goes to the log stream."""
 
@@ -235,18 +250,18 @@ class Calls(Section):
     arguments: Literal["none", "redacted"] = "none"
     """What of a call's arguments is kept: none, or redacted."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _stderr_follows(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        rest = dict(value)
-        if rest.get("path") == "stderr":
-            del rest["path"]
-            return {"stderr": True, **rest}
-        return {"stderr": rest.get("path") is None, **rest}
+
+def _calls_of(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    rest = dict(value)
+    if rest.get("path") == "stderr":
+        del rest["path"]
+        return {"stderr": True, **rest}
+    return {"stderr": rest.get("path") is None, **rest}
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Limits(Section):
     """Bounds on what clients and servers may send, hold open and take."""
 
@@ -266,6 +281,7 @@ class Limits(Section):
     """How long calls may take to finish once the gateway was told to stop."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Names(Section):
     """How tools are named towards clients."""
 
@@ -273,6 +289,7 @@ class Names(Section):
     """The most characters of an exposed name; clients add their own prefix, and stop at 64."""
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Log(Section):
     """The gateway's own log, on standard error."""
 
@@ -290,29 +307,31 @@ def _off(value: object) -> object:
     return None if value == "off" else value
 
 
+ENDPOINT, ADMIN = Address("127.0.0.1", 8765), Address("127.0.0.1", 8766)
+
 _Listen = Annotated[
     tuple[ListenAddress, ...],
-    Field(min_length=1),
-    BeforeValidator(_one_or_many),
-    WithJsonSchema(
-        {"anyOf": [ADDRESS_SCHEMA, {"type": "array", "items": ADDRESS_SCHEMA, "minItems": 1}]}
+    SOME,
+    Before(
+        _one_or_many,
+        {"anyOf": [ADDRESS_SCHEMA, {"type": "array", "items": ADDRESS_SCHEMA, "minItems": 1}]},
     ),
 ]
 _Admin = Annotated[
     ListenAddress | None,
-    BeforeValidator(_off),
-    WithJsonSchema({"anyOf": [ADDRESS_SCHEMA, {"const": "off"}]}),
+    Before(_off, {"anyOf": [ADDRESS_SCHEMA, {"const": "off"}]}),
 ]
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Config(Section):
     """Configuration of onegate."""
 
-    listen: _Listen = (Address("127.0.0.1", 8765),)
+    listen: _Listen = (ENDPOINT,)
     """Where clients connect: HOST:PORT, unix:PATH, or a list of them."""
-    admin: _Admin = Address("127.0.0.1", 8766)
+    admin: _Admin = ADMIN
     """Where metrics, health and the operator's commands are served, or `off`."""
-    servers: Mapping[ServerName, AnyServer] = Field(default_factory=dict)
+    servers: Mapping[ServerName, AnyServer] = field(default_factory=dict)
     """The MCP servers behind the gateway, by name."""
     tools: tuple[ToolRule, ...] = ()
     """Rules for tools, most important first."""
@@ -324,15 +343,15 @@ class Config(Section):
     """Further names under which clients reach the gateway (the `Host` header)."""
     allowed_origins: tuple[Origin, ...] = ()
     """Web pages that may use the gateway (the `Origin` header)."""
-    auth: Auth = Field(default_factory=Auth)
+    auth: Annotated[Auth, Before(_auth_of)] = field(default_factory=Auth)
     """Who may use the endpoint: `none`, or `tokens`. Beyond loopback it must be given."""
-    calls: Calls = Field(default_factory=Calls)
+    calls: Annotated[Calls, Before(_calls_of)] = field(default_factory=Calls)
     """The record: one line for each call."""
-    limits: Limits = Field(default_factory=Limits)
+    limits: Limits = field(default_factory=Limits)
     """Bounds on what clients and servers may send, hold open and take."""
-    names: Names = Field(default_factory=Names)
+    names: Names = field(default_factory=Names)
     """How tools are named towards clients."""
-    log: Log = Field(default_factory=Log)
+    log: Log = field(default_factory=Log)
     """The gateway's own log, on standard error."""
     watch: Annotated[bool, FLAG] = False
     """Whether to read this file again by itself when its content has changed."""

@@ -10,9 +10,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from gateway.config.clients import LOCAL_KINDS, REMOTE_KINDS, URL_KEYS
 from gateway.config.document import Path
-from gateway.config.model import Config
+from gateway.config.explanations import explanations
+from gateway.config.model import (
+    Auth,
+    Calls,
+    Config,
+    HttpServer,
+    Limits,
+    Log,
+    Names,
+    Section,
+    StdioServer,
+    Token,
+    ToolRule,
+)
 from gateway.config.shape import fields_of, may_be_empty
 from gateway.config.units import spelt_size
 
@@ -29,27 +44,30 @@ _TO_REFERENCE = {"$ref": "#/$defs/Reference"}
 _AS_TEXT = ["string", "number", "boolean"]
 
 
-_PLACES: Mapping[str, Path] = {
-    "Config": (),
-    "StdioServer": ("servers", "NAME"),
-    "HttpServer": ("servers", "NAME"),
-    "ToolRule": ("tools", 0),
-    "Auth": ("auth",),
-    "Token": ("auth", "tokens", 0),
-    "Calls": ("calls",),
-    "Limits": ("limits",),
-    "Names": ("names",),
-    "Log": ("log",),
+_PLACES: Mapping[type[Section], Path] = {
+    Config: (),
+    StdioServer: ("servers", "NAME"),
+    HttpServer: ("servers", "NAME"),
+    ToolRule: ("tools", 0),
+    Auth: ("auth",),
+    Token: ("auth", "tokens", 0),
+    Calls: ("calls",),
+    Limits: ("limits",),
+    Names: ("names",),
+    Log: ("log",),
 }
 """Where each section of the model stands."""
 
 
 def schema() -> JsonSchema:
     """The whole schema, as JSON values."""
-    made = Config.model_json_schema(by_alias=True)
+    made = TypeAdapter(Config).json_schema(by_alias=True)
     sections: JsonSchema = made.pop("$defs")
     sections["Config"] = made
-    sections = {name: _section(section, _PLACES[name]) for name, section in sections.items()}
+    sections = {
+        one.__name__: _section(sections[one.__name__], place, explanations(one))
+        for one, place in _PLACES.items()
+    }
     root = sections.pop("Config")
     _open_auth(root)
     _open_servers(root, sections)
@@ -59,10 +77,10 @@ def schema() -> JsonSchema:
     return {"$schema": DIALECT, "title": "onegate", **root, "$defs": sections}
 
 
-def _section(section: JsonSchema, place: Path) -> JsonSchema:
+def _section(section: JsonSchema, place: Path, told: Mapping[str, str]) -> JsonSchema:
     """A section with its properties as they may be written."""
     properties = {
-        key: _property((*place, key), made)
+        key: _property((*place, key), made, told.get(key, ""))
         for key, made in section["properties"].items()
         if not key.startswith("(")  # what the model adds for itself
     }
@@ -75,11 +93,11 @@ def _section(section: JsonSchema, place: Path) -> JsonSchema:
     }
 
 
-def _property(path: Path, made: JsonSchema) -> JsonSchema:
+def _property(path: Path, made: JsonSchema, said: str) -> JsonSchema:
     """A property with its description, and its default as a person would write it."""
-    told = {"description": made["description"]} if "description" in made else {}
+    told: JsonSchema = {"description": said} if said else {}
     default = _spelt(path[-1], made.get("default"))
-    if default is not None and "Default:" not in told.get("description", ""):
+    if default is not None and "Default:" not in said:
         told["default"] = default
     bare = {name: value for name, value in made.items() if name not in _TOLD}
     written = _written(bare)
@@ -120,7 +138,7 @@ def _takes_any_text(made: JsonSchema) -> bool:
 def _spelt(key: str | int, default: object) -> object:
     """A default as a person would write it; None if it says nothing."""
     if key in ("listen", "admin"):
-        address = Config.model_fields[str(key)].get_default()
+        address = fields_of(Config)[str(key)].default
         return str(address[0] if isinstance(address, tuple) else address)
     if key in ("line", "body", "header") and isinstance(default, int):
         return spelt_size(default)

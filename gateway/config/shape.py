@@ -5,15 +5,13 @@ Paths are those of errors: `("servers", "time", "env", "TOKEN")`.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
-
-from pydantic.fields import FieldInfo
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from gateway.config.document import Path
-from gateway.config.model import Config, HttpServer, Section, Server, StdioServer, key_of
+from gateway.config.model import NO_KEYS, Config, HttpServer, Section, Server, StdioServer, key_of
 
 NEVER_EMPTY = frozenset({("listen",), ("auth",), ("auth", "tokens")})
 """Written without a value these are mistakes; an empty `tools:` is merely an empty list."""
@@ -38,6 +36,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _HEADER = re.compile(r"[A-Z][A-Za-z]{0,20}(-[A-Za-z]{1,20}){0,4}")
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class EveryServer(StdioServer, HttpServer):
     """All keys that one server or another may have: a path alone does not tell which it is."""
 
@@ -47,24 +46,33 @@ class Spot:
     """What a path leads to: a section, or `beneath` steps into a field (0 = the field itself)."""
 
     section: type[Section] | None = None
-    field: FieldInfo | None = None
+    field: "Field[Any] | None" = None
     beneath: int = 0
 
 
-@cache
-def fields_of(section: type[Section]) -> Mapping[str, FieldInfo]:
+def fields_of(section: type[Section]) -> Mapping[str, "Field[Any]"]:
     """The keys of a section, as they are written."""
-    return {
-        key_of(name): field
-        for name, field in section.model_fields.items()
-        if field.validation_alias in (None, key_of(name))
-    }
+    hashable: Any = section  # mypy looks for the __hash__ of its instances
+    return _fields(hashable)
 
 
 @cache
+def _fields(section: Any) -> Mapping[str, "Field[Any]"]:
+    return {key_of(one.name): one for one in fields(section) if one.name not in NO_KEYS}
+
+
 def held_by(section: type[Section], key: str) -> tuple[type[Section] | None, bool]:
     """The section a field holds, if it does, and whether it holds many by key or number."""
-    return _held(fields_of(section)[key].annotation)
+    return _held(_type(fields_of(section)[key]))
+
+
+def _type(field: "Field[Any]") -> Any:
+    """The type alone, without what is checked beyond it."""
+    return get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
+
+
+def _is_required(field: "Field[Any]") -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _held(annotation: Any) -> tuple[type[Section] | None, bool]:
@@ -112,7 +120,7 @@ def is_open_key(path: Path) -> bool:
     found = spot(path[:-1])
     if found is None or found.field is None:
         return found is not None
-    if found.beneath or not _is_mapping(found.field.annotation):
+    if found.beneath or not _is_mapping(found.field.type):
         return False
     usual = _HEADER if "headers" in path[:-1] else _VARIABLE
     return found.field.repr or usual.fullmatch(str(path[-1])) is not None
@@ -127,7 +135,7 @@ def is_known(path: Path) -> bool:
     found = spot(path)
     if found is None or found.field is None:
         return found is not None
-    return found.beneath <= _held(found.field.annotation)[1]
+    return found.beneath <= _held(_type(found.field))[1]
 
 
 def may_be_empty(path: Path) -> bool:
@@ -137,13 +145,13 @@ def may_be_empty(path: Path) -> bool:
         return False  # a server without a value is a mistake, unlike an empty `servers`
     if found.section is not None:
         return True
-    return found.field is not None and not found.beneath and _held(found.field.annotation)[1]
+    return found.field is not None and not found.beneath and _held(_type(found.field))[1]
 
 
 def is_required(path: Path) -> bool:
     """Whether a section cannot be without the key."""
     found = spot(path)
-    return bool(found and found.field and not found.beneath and found.field.is_required())
+    return bool(found and found.field and not found.beneath and _is_required(found.field))
 
 
 def takes_text(path: Path) -> bool:
@@ -164,7 +172,7 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.65) -> str | None
 def choices(path: Path) -> tuple[str, ...]:
     """The words a setting may be, if it is a choice."""
     found = spot(path)
-    return _literals(found.field.annotation) if found and found.field else ()
+    return _literals(found.field.type) if found and found.field else ()
 
 
 def _literals(annotation: Any) -> tuple[str, ...]:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo
-
-from gateway.config.units import ADDRESS, Address, Written, expected, unsupported
+from gateway.config.annotations import After, Before, Situation, Written
+from gateway.config.units import ADDRESS, Address, expected, unsupported
 
 SERVER_NAME = r"^(?!_)(?!.*__)[A-Za-z0-9_-]{0,39}[A-Za-z0-9-]$"
 """Tools are offered as SERVER__TOOL. Without `__` inside a name or `_` at its ends, two servers'
@@ -59,7 +58,7 @@ def _address(what: str) -> Written:
     return Written(read, written.schema)
 
 
-def later(name: str, *words: str) -> BeforeValidator:
+def later(name: str, *words: str) -> Before:
     """Refuse words that only a later version will understand."""
 
     def check(value: object) -> object:
@@ -67,21 +66,21 @@ def later(name: str, *words: str) -> BeforeValidator:
             raise unsupported(f"`{name}: {value}`")
         return value
 
-    return BeforeValidator(check)
+    return Before(check)
 
 
-def _anchor(path: Path, info: ValidationInfo) -> Path:
+def _anchor(path: Path, where: Situation) -> Path:
     """Relative paths count from the file's folder, `~` is the user's home (both in `context`)."""
-    known = info.context or {}
+    known = where.context or {}
     if path.parts[:1] == ("~",) and known.get("home"):
         return Path(known["home"], *path.parts[1:])
     return Path(known["folder"], path) if "folder" in known else path
 
 
-def _anchor_socket(address: Address, info: ValidationInfo) -> Address:
+def _anchor_socket(address: Address, where: Situation) -> Address:
     if address.path is None:
         return address
-    return Address(path=str(_anchor(Path(address.path), info)))
+    return Address(path=str(_anchor(Path(address.path), where)))
 
 
 def _as_text(value: object) -> object:
@@ -116,5 +115,5 @@ Sha256 = Annotated[
         lower=True,
     ),
 ]
-AnchoredPath = Annotated[Path, BeforeValidator(_as_text), AfterValidator(_anchor)]
-ListenAddress = Annotated[Address, ADDRESS, AfterValidator(_anchor_socket)]
+AnchoredPath = Annotated[Path, Before(_as_text), After(_anchor)]
+ListenAddress = Annotated[Address, ADDRESS, After(_anchor_socket)]

@@ -1,21 +1,15 @@
 """How the values of a configuration are written: durations, sizes, rates, counts, addresses.
 
-Each kind is a `Written`: one function from what the file says to the value the program uses,
-with the JSON Schema of the same thing beside it, so that editor and loader cannot drift apart.
-Errors never repeat the value: it may be a secret that was put in the wrong place.
+Each kind is a `Written`. Errors never repeat the value: it may be a secret that was put in the
+wrong place.
 """
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
-JsonSchema = dict[str, Any]
+from gateway.config.annotations import JsonSchema, Misfit, Written
 
 LONGEST_DURATION_S = 366 * 86_400.0
 """A year: far beyond any sensible setting, and still safe to add to every clock."""
@@ -49,33 +43,14 @@ class Substituted(str):
         return "'***'"
 
 
-def expected(what: str) -> PydanticCustomError:
+def expected(what: str) -> Misfit:
     """The complaint that a value is not `what`, without repeating the value."""
-    return PydanticCustomError("expected", "expected {what}", {"what": what})
+    return Misfit(f"expected {what}")
 
 
-def broken(rule: str) -> PydanticCustomError:
-    """The complaint that a value, though of the right kind, breaks a rule: a whole sentence."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule})
-
-
-def unsupported(what: str) -> PydanticCustomError:
+def unsupported(what: str) -> Misfit:
     """The complaint that a value will mean something in a later version."""
-    return PydanticCustomError("unsupported", "{what} is not supported yet", {"what": what})
-
-
-@dataclass(frozen=True, slots=True, eq=False)  # by identity: `Annotated` wants it hashable
-class Written:
-    """A kind of value: `read` turns what the file says into what the program uses."""
-
-    read: Callable[[Any], object]
-    schema: JsonSchema
-
-    def __get_pydantic_core_schema__(self, _: object, __: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonSchema:
-        return dict(self.schema)
+    return Misfit(f"{what} is not supported yet")
 
 
 def number_in(value: object) -> float | int | None:

@@ -5,11 +5,13 @@ client's own; the process for its second era starts with the first call that nee
 """
 
 import asyncio
+import dataclasses
 from asyncio import TaskGroup
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
@@ -210,8 +212,8 @@ class Downstream:
 
     def runs_as(self, section: AnyServer) -> bool:
         """Whether this configuration would start the very same process."""
-        kept = {"prefix", "required", "concurrency", "queue"}
-        return self.section.model_dump(exclude=kept) == section.model_dump(exclude=kept)
+        kept: dict[str, Any] = dict.fromkeys(("prefix", "required", "concurrency", "queue"))
+        return dataclasses.replace(self.section, **kept) == dataclasses.replace(section, **kept)
 
     def heard(self, connection: Connection, notice: Notice) -> None:
         """The server says that a list has changed. Read soon, and once for a burst."""
@@ -317,6 +319,7 @@ class Downstream:
     async def _lose_second(self) -> None:
         self.eras = self.eras[:1]
         self._drop_second()
+        await self._compare()
         if self.main.connection is not None:
             await self._remember(self.main.connection)
 
@@ -324,7 +327,6 @@ class Downstream:
         second, self.second = self.second, None
         if second is not None:
             self._supervisors.pop(second).cancel()
-        await self._compare()
             connection = second.connection
             second.become(Phase.STOPPED, reason="it does not serve this era any more")
             if connection is not None:
@@ -355,6 +357,12 @@ class Downstream:
         if self._changed:  # servers say so at every start: clients hear of it if it is true
             self._beside(self._read_changed(connection, quietly=True))
 
+    async def _compare(self, *second: Connection) -> None:
+        if await self.lists.compare(*second):
+            await self.published(self, frozenset())
+        for connection in second:
+            self.connected(self, connection)
+
     async def _connected(self, connection: Connection) -> None:
         self.connected(self, connection)
 
@@ -362,12 +370,6 @@ class Downstream:
         await asyncio.sleep(QUIET_S)
         changed = frozenset(self._changed)
         self._changed.clear()
-    async def _compare(self, *second: Connection) -> None:
-        if await self.lists.compare(*second):
-            await self.published(self, frozenset())
-        for connection in second:
-            self.connected(self, connection)
-
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)
         await self.published(self, frozenset() if quietly else changed)
@@ -386,7 +388,7 @@ class Downstream:
             resources=listing.resources,  # type: ignore[arg-type]
             templates=listing.templates,  # type: ignore[arg-type]
             capabilities=tuple(sorted(listing.capabilities)),
+            beside=tuple(sorted(self.lists.beside)),
             instructions=listing.instructions,
         )
         await self.memory.remember(self.key, self._known)
-            beside=tuple(sorted(self.lists.beside)),

@@ -228,13 +228,11 @@ def _turns(
 ) -> Iterator[tuple[str, Turns]]:
     for name, server in servers.items():
         if server.concurrency is not None:
-            written = "queue" in server.model_fields_set
-            source = where(("servers", name, "queue")) if written else DEFAULT
             yield (
                 name,
                 Turns(
                     Limit(server.concurrency, where(("servers", name, "concurrency"))),
-                    Limit(server.queue, source),
+                    Limit(server.queue, where(("servers", name, "queue"))),
                 ),
             )
 

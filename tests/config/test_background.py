@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from pydantic_core import PydanticCustomError
 
+from gateway.config.annotations import Misfit
 from gateway.config.units import BACKGROUND
 
 
@@ -20,5 +20,5 @@ def test_it_is_written_as_a_duration_after_the_word_after(written: str, meant: f
     "written", ["20s", "after", "after 0s", "after a while", "after  20s", "", 20, None, True]
 )
 def test_anything_else_is_refused(written: object) -> None:
-    with pytest.raises(PydanticCustomError):
+    with pytest.raises(Misfit):
         BACKGROUND.read(written)

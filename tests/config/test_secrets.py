@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.complaints import ConfigError
+from gateway.config.judge import READER
 from gateway.config.load import examine, load
-from gateway.config.model import StdioServer, Token
 from tests.config.corpus import ENVIRON, load_text
 
 SECRETIVE = """\
@@ -79,9 +79,9 @@ def test_a_command_line_where_a_command_belongs_is_not_quoted_whole(tmp_path: Pa
 
 def test_the_model_itself_does_not_repeat_what_it_refuses() -> None:
     with pytest.raises(ValueError, match="expected") as refused:
-        Token(name="ann", sha256="canary")
+        READER.validate_python({"auth": {"tokens": [{"name": "ann", "sha256": "canary"}]}})
     with pytest.raises(ValueError, match="expected") as refused_too:
-        StdioServer(command="x", env={"A": ["canary"]})  # type: ignore[dict-item]
+        READER.validate_python({"servers": {"x": {"command": "x", "env": {"A": ["canary"]}}}})
 
     assert "canary" not in f"{refused.value!r} {refused.value} {refused_too.value}"
 

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 from gateway.config.model import Limits, Server
 from gateway.downstream.pool import Pool
@@ -65,7 +65,7 @@ def test_bounds_of_streams_tasks_and_background_calls_are_those_of_the_code() ->
 
 
 def test_each_isolation_and_each_revision_is_explained() -> None:
-    kinds = get_args(Server.model_fields["isolation"].annotation)
+    kinds = get_args(get_type_hints(Server)["isolation"])
     table = PAGE.partition("## Who shares a process")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert set(rows) - {"isolation"} == set(kinds)

@@ -1,30 +1,44 @@
 """What the rules of a configuration say about each entry, and where each setting was made."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.calls.call import Verdict
 from gateway.catalog.entries import Entry, Kind, Listing, Route
 from gateway.catalog.merging import merge
-from gateway.config.model import Decision, StdioServer, ToolRule
+from gateway.config.judge import judge
+from gateway.config.model import Config, Decision, StdioServer
 from gateway.policy.rules import KEPT, Rules
 from tests.policy.calls import entry
 
 
 def server(**settings: object) -> StdioServer:
-    return StdioServer.model_validate({"command": "x", **settings})
+    made = _config(servers={"x": {"command": "x", **settings}}).servers["x"]
+    assert isinstance(made, StdioServer)
+    return made
 
 
 def rules(
     *written: dict[str, object], default: Decision = "allow", **servers: StdioServer
 ) -> Rules:
-    tools = [ToolRule.model_validate(rule) for rule in written]
+    tools = _config(tools=list(written)).tools
 
     def where(path: tuple[str | int, ...]) -> str:
         if len(path) == 1:
             return "default"
-        return f"onegate.yaml:{10 * int(path[1])}" if path[0] == "tools" else f"file:{path[1]}"
+        if path[0] == "tools":
+            return f"onegate.yaml:{10 * int(path[1])}"
+        is_written = path[2] != "queue" or servers[str(path[1])].queue != 64
+        return f"file:{path[1]}" if is_written else "default"
 
     return Rules(tools, default, servers or {"time": server(), "files": server()}, where)
+
+
+def _config(**written: object) -> Config:
+    config, findings = judge(written, Path("/"), None)
+    assert config is not None, findings
+    return config
 
 
 def judged(of: Rules, name: str, kind: Kind = Kind.TOOL) -> Verdict:
