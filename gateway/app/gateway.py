@@ -17,6 +17,7 @@ from gateway.config.units import Address
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.warden import Warden
 from gateway.edge.admin.pages import AdminPages
+from gateway.edge.direct import Post
 from gateway.edge.endpoint import Endpoint
 from gateway.edge.guard import Guard, own_names
 from gateway.edge.listener import Listener, Serve
@@ -36,7 +37,8 @@ log = structlog.get_logger()
 LATER = frozenset({"completions", "logging"})
 """Capabilities that are advertised while some server may still turn out to have them."""
 
-EXPIRE_EVERY_S = 5.0
+LOOK_EVERY_S, EXPIRE_EVERY_S = 0.02, 5.0
+"""What is over is looked for at most, and at least, this often."""
 FLUSH_WITHIN_S = 5.0
 """How long the record may take to be written out at the end."""
 
@@ -60,6 +62,7 @@ class Gateway:
     """Where clients connect, with real ports."""
     admin: Address | None = None
     _endpoint: Endpoint | None = None
+    _pulse: Pulse | None = None
     _pages: AdminPages | None = None
     _listener: Listener | None = None
     _admin_listener: Listener | None = None
@@ -87,7 +90,7 @@ class Gateway:
             )
         bound = await bind(config.listen, "listen")
         self.listening = tuple(one.address for one in bound)
-        pulse = Pulse(head_s=config.limits.request_s)
+        pulse = Pulse(head_s=config.limits.request_s, stream_age_s=config.limits.stream_age_s)
         self._endpoint = Endpoint(
             self.entrance,
             self._guard(),
@@ -97,12 +100,17 @@ class Gateway:
             request_s=config.limits.request_s,
         )
         self._serve_pair(self._endpoint)
-        self._listener = await self._start(self._endpoint.serve, pulse, bound)
+        self._pulse = pulse
+        self._listener = await self._start(
+            self._endpoint.serve, pulse, bound, post=self._endpoint.post
+        )
         self.operator.is_open = True
 
     def regard(self) -> None:
-        """Let listeners go by what the configuration says now: names, tokens, bounds."""
+        """Go by what the configuration says now: names, tokens, bounds."""
         limits = self.config.limits
+        if self._pulse is not None:
+            self._pulse.stream_age_s = limits.stream_age_s
         if self._endpoint is not None:
             self._endpoint.guard = self._guard()
             self._endpoint.body_bytes = limits.body_bytes
@@ -114,6 +122,9 @@ class Gateway:
         for listener in filter(None, (self._listener, self._admin_listener)):
             listener.regard(limits.header_bytes, limits.request_s)
         self.sessions.most, self.sessions.idle_s = limits.sessions, limits.session_idle_s
+        patience = self.sessions.patience
+        patience.answer_s, patience.rounds = limits.answer_s, limits.rounds
+        self.assembly.bound()
 
     def _serve_pair(self, endpoint: Endpoint) -> None:
         pair = PairOfPaths(self.entrance.pair, endpoint)
@@ -157,14 +168,27 @@ class Gateway:
 
     async def _expire_sessions(self) -> None:
         while True:
-            await asyncio.sleep(min(EXPIRE_EVERY_S, self.config.limits.session_idle_s / 4))
+            await asyncio.sleep(self._look_again_s())
             self.sessions.expire()
             self.middle.tasks.expire()
             self.middle.background.expire()
             self.fleet.expire()
 
+    def _look_again_s(self) -> float:
+        """A quarter of whatever is soonest over, within reason."""
+        limits = self.config.limits
+        soonest = min(limits.session_idle_s, limits.answer_s)
+        for section in self.config.servers.values():
+            soonest = min(soonest, section.process_idle_s, section.owned_process_idle_s)
+        return max(LOOK_EVERY_S, min(EXPIRE_EVERY_S, soonest / 4))
+
     async def _start(
-        self, serve: Serve, pulse: Pulse, bound: Sequence[Bound], spare_share: float = 1.0
+        self,
+        serve: Serve,
+        pulse: Pulse,
+        bound: Sequence[Bound],
+        spare_share: float = 1.0,
+        post: Post | None = None,
     ) -> Listener:
         listener = Listener(
             serve,
@@ -172,6 +196,7 @@ class Gateway:
             self.tasks,
             header_bytes=self.config.limits.header_bytes,
             spare_share=spare_share,
+            post=post,
         )
         self.operator.crowds.append(listener.crowd)
         await listener.start(bound)

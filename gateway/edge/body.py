@@ -23,7 +23,7 @@ def body_at_hand(request: web.BaseRequest, most_bytes: int) -> bytes | None:
     except web.RequestPayloadError as error:
         raise _unreadable(error) from None
     if len(body) > most_bytes:
-        raise _too_large(most_bytes)
+        raise too_large(most_bytes)
     return body
 
 
@@ -36,7 +36,7 @@ async def read_body(request: web.BaseRequest, most_bytes: int, within_s: float) 
         raise ClientGone
     declared = request.content_length
     if declared is not None and declared > most_bytes:
-        raise _too_large(most_bytes)
+        raise too_large(most_bytes)
     try:
         async with asyncio.timeout(within_s):
             if request.headers.get("Expect", "").lower() == "100-continue":
@@ -61,12 +61,13 @@ async def _read(request: web.BaseRequest, most_bytes: int) -> bytes:
     while chunk := await request.content.readany():
         size += len(chunk)
         if size > most_bytes:
-            raise _too_large(most_bytes)
+            raise too_large(most_bytes)
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def _too_large(most_bytes: int) -> Refused:
+def too_large(most_bytes: int) -> Refused:
+    """A body beyond the bound."""
     return Refused(
         413,
         f"The body is larger than {spelt_size(most_bytes)}. "

@@ -45,7 +45,16 @@ class Request(web.BaseRequest):
 class Connection(web.RequestHandler):
     """One client's connection. Requests on it are served one after the other."""
 
-    __slots__ = ("ends", "heard", "is_serving", "leaver", "since_s", "unmoved_s", "unsent")
+    __slots__ = (
+        "ends",
+        "heard",
+        "is_admitted",
+        "is_serving",
+        "leaver",
+        "since_s",
+        "unmoved_s",
+        "unsent",
+    )
 
     def __init__(self, server: web.Server, since_s: float, **settings: Any) -> None:
         super().__init__(server, **settings)
@@ -53,6 +62,8 @@ class Connection(web.RequestHandler):
         self.heard = False
         """A whole request head has come in."""
         self.is_serving = False
+        self.is_admitted = False
+        """It has been counted among the crowd before."""
         self.ends: asyncio.Task[Any] | None = None
         """The task that is pointless once the client has gone."""
         self.leaver: Leaver | None = None
@@ -62,7 +73,7 @@ class Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         crowd = cast(Connections, self._manager).crowd
-        if not crowd.admits(transport, self.since_s):
+        if not self.is_admitted and not crowd.admits(transport, self.since_s):
             cast(asyncio.Transport, transport).write(BUSY)
             self.force_close()
 
@@ -157,6 +168,12 @@ class Connections(web.Server):
         most = self.header_bytes
         sizes = {"max_line_size": most, "max_field_size": most}
         return Connection(self, self._pulse.now_s, **self._settings, **sizes)
+
+    def taking_over(self, *, heard: bool) -> web.RequestHandler:
+        """A handler for a connection that is there already; `heard`: and has been used."""
+        handler = cast(Connection, self())
+        handler.heard, handler.is_admitted = heard, True
+        return handler
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None

@@ -1,7 +1,7 @@
 """The MCP endpoint: from an HTTP request to an era's entrance, and its answer back.
 
-The hot path is `serve` -> `_post` -> `Entrance.post`, one call stack, for a small POST without
-any task, timer or queue of our own.
+The hot path is `post` -> `Entrance.post`, one call stack (`direct` makes its task), for a
+small POST without any timer or queue of our own.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ import structlog
 from aiohttp import web
 
 from gateway.edge.accepting import Accepts
-from gateway.edge.body import ClientGone, body_at_hand, read_body
-from gateway.edge.connections import connection_of
+from gateway.edge.body import ClientGone, body_at_hand, read_body, too_large
 from gateway.edge.guard import Guard
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, error_body
 from gateway.edge.sse import HeldStream, StreamingReply
+from gateway.edge.wire import RequestWire, Wire
 from gateway.eras.sides import Answer, Entrance, Headers, Posted
 
 log = structlog.get_logger()
@@ -85,20 +85,56 @@ class Endpoint:
     async def _post(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
+        principal, accepts = self._may_post(headers)
+        body = await self._body(request)
+        wire = RequestWire(request)
+        answer = await self._answer(headers, body, principal, accepts, more, wire)
+        return wire.response if answer is None else answered(answer, more)
+
+    async def post(self, headers: Headers, body: bytes, wire: Wire) -> Answer | None:
+        """The same for what came as a whole (`direct.Post`)."""
+        more = self.guard.cors(headers)
+        try:
+            self.guard.admit(headers)
+            principal, accepts = self._may_post(headers)
+            if len(body) > self.body_bytes:
+                raise too_large(self.body_bytes)
+            answer = await self._answer(headers, body, principal, accepts, more, wire)
+        except Refused as refused:
+            log.debug("request.refused", status=refused.status, reason=refused.message)
+            answer = refused.answer({})
+        except Exception:  # boundary 1 of 3: as in `serve`
+            log.exception("request.crashed", method="POST")
+            answer = CRASHED
+        if answer is not None and more:
+            return Answer(answer.status, answer.body, {**answer.headers, **more})
+        return answer
+
+    def _may_post(self, headers: Headers) -> tuple[str | None, Accepts]:
+        """Whose it is, and which answers it takes. Raises `Refused`."""
         principal = self.guard.principal(headers)
         self.guard.media_type(headers)
-        accepts = self.guard.accepted(headers)
-        body = body_at_hand(request, self.body_bytes)
-        if body is None:
-            body = await read_body(request, self.body_bytes, self.request_s)
-        reply = StreamingReply(request, accepts, more, self._pulse, self.spawn)
+        return principal, self.guard.accepted(headers)
+
+    async def _answer(
+        self,
+        headers: Headers,
+        body: bytes,
+        principal: str | None,
+        accepts: Accepts,
+        more: Mapping[str, str],
+        wire: Wire,
+    ) -> Answer | None:
+        """None if it was a stream, which is out."""
+        reply = StreamingReply(wire, accepts, more, self._pulse, self.spawn)
         self._pulse.open.add(reply)
         try:
             posted = Posted(headers, body, principal, accepts.stream, accepts.json)
             answer = await self._entered(posted, reply)
-            if reply.streaming or _must_stream(answer, accepts):
-                return await reply.finish(answer)
-            return answered(answer, more)
+            if not (reply.streaming or _must_stream(answer, accepts)):
+                return answer
+            await reply.finish(answer)
+            return None
         finally:
             self._pulse.close(reply)
             reply.closed()
@@ -121,6 +157,7 @@ class Endpoint:
     ) -> web.StreamResponse:
         principal = self.guard.principal(headers)
         opened: list[HeldStream] = []
+        wire = RequestWire(request)
 
         def open_stream() -> HeldStream:
             # Only now: to say first whether there is anything here for GET is the era's part.
@@ -130,7 +167,7 @@ class Endpoint:
                     "This is an MCP endpoint: MCP clients send POST here, and GET with "
                     "`Accept: text/event-stream` to be told of changes.",
                 )
-            stream = self.hold(request, more)
+            stream = self.hold(wire, more)
             opened.append(stream)
             return stream
 
@@ -139,9 +176,9 @@ class Endpoint:
             if isinstance(answer, Answer):
                 return answered(answer, more)
             await answer.wait_ended()
-            return opened[0].response
+            return wire.response
         finally:
-            connection_of(request).leaver = None
+            wire.release()
             for stream in opened:
                 self._entrance.left(headers, principal, stream)
                 self.let_go(stream)
@@ -167,14 +204,15 @@ class Endpoint:
         """Whose POST it is, and its body. Raises `Refused`."""
         principal = self.guard.principal(headers)
         self.guard.media_type(headers)
-        body = body_at_hand(request, self.body_bytes)
-        if body is None:
-            body = await read_body(request, self.body_bytes, self.request_s)
-        return principal, body
+        return principal, await self._body(request)
 
-    def hold(self, request: web.BaseRequest, more: Mapping[str, str]) -> HeldStream:
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        body = body_at_hand(request, self.body_bytes)
+        return await read_body(request, self.body_bytes, self.request_s) if body is None else body
+
+    def hold(self, wire: Wire, more: Mapping[str, str]) -> HeldStream:
         """Answer with a stream that stays open until `let_go`."""
-        stream = HeldStream(request, more, self._pulse, self.spawn)
+        stream = HeldStream(wire, more, self._pulse, self.spawn)
         self._pulse.open.add(stream)
         return stream
 

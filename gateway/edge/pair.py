@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from gateway.edge.connections import connection_of
 from gateway.edge.endpoint import Endpoint, Verb, answered
 from gateway.edge.refusals import Refused
 from gateway.edge.sse import HeldStream
+from gateway.edge.wire import RequestWire
 from gateway.eras.sides import Headers, OldEntrance, Posted, Stream
 
 LISTEN, POST = "/sse", "/messages"
@@ -41,18 +41,19 @@ class PairOfPaths:
         if not endpoint.guard.accepted(headers).stream:
             raise Refused(406, "This is an event stream: send `Accept: text/event-stream`.")
         opened: list[tuple[str, HeldStream]] = []
+        wire = RequestWire(request)
 
         def open_stream(session_id: str) -> Stream:
-            stream = endpoint.hold(request, more)
+            stream = endpoint.hold(wire, more)
             opened.append((session_id, stream))
             stream.queue(b"event: endpoint\ndata: %s?%s=%s\n\n" % _texts(session_id))
             return stream
 
         try:
             await self._entrance.open(principal, open_stream).wait_ended()
-            return opened[0][1].response
+            return wire.response
         finally:
-            connection_of(request).leaver = None
+            wire.release()
             for session_id, stream in opened:
                 self._entrance.left(session_id, principal)
                 endpoint.let_go(stream)

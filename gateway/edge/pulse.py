@@ -5,6 +5,7 @@ are as exact as a tick.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -39,19 +40,27 @@ class Pulse:
         keep_alive_s: float = 15.0,
         stall_s: float = 60.0,
         head_s: float = 30.0,
+        stream_age_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`keep_alive_s`: silence on a stream before a comment. `stall_s`: how long a client
-        may take nothing of what waits for it. `head_s`: how long until its first request."""
+        may take nothing of what waits for it. `head_s`: how long until its first request.
+        `stream_age_s`: how long a stream may go on over one connection, if its client can go
+        on with it over another."""
         self.keep_alive_s = keep_alive_s
         self.stall_s = stall_s
         self.head_s = head_s
-        self.tick_s = min(1.0, keep_alive_s / 4, stall_s / 4, head_s / 4)
+        self.stream_age_s = stream_age_s
         self.now_s = clock()
         self.open: set[Open] = set()
         self._quiet: asyncio.Event | None = None
         self._clock = clock
         self._watched: list[Callable[[], Iterable[Watched]]] = []
+
+    @property
+    def tick_s(self) -> float:
+        soonest = min(self.keep_alive_s, self.stall_s, self.head_s, self.stream_age_s)
+        return min(1.0, soonest / 4)
 
     def watch(self, connections: Callable[[], Iterable[Watched]]) -> None:
         self._watched.append(connections)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
+from gateway.eras.sides import Answer
 from gateway.protocol.jsonrpc import Failure, encode
 
 INVALID_REQUEST = -32600
@@ -31,11 +32,18 @@ class Refused(Exception):
         self.code = code
         self.close = close
 
-    def response(self, more: Mapping[str, str]) -> web.Response:
-        """The HTTP answer; `more` headers go with every answer of this request."""
-        headers = {**JSON, **self.headers, **more}
+    def answer(self, more: Mapping[str, str]) -> Answer:
+        """What to say; `more` headers go with every answer of this request."""
+        last = {"Connection": "close"} if self.close else {}
         body = error_body(self.message, self.code)
-        response = web.Response(status=self.status, body=body, headers=headers)
+        return Answer(self.status, body, {**self.headers, **more, **last})
+
+    def response(self, more: Mapping[str, str]) -> web.Response:
+        """The same for aiohttp."""
+        answer = self.answer(more)
+        response = web.Response(
+            status=answer.status, body=answer.body, headers={**JSON, **answer.headers}
+        )
         if self.close:
             response.force_close()
         return response

@@ -5,17 +5,18 @@ Source: WHATWG HTML, server-sent events; 2026-07-28 basic/transports.
 """
 
 import asyncio
+import math
+import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import structlog
-from aiohttp import web
 
 from gateway.edge.accepting import STREAM, Accepts
-from gateway.edge.connections import connection_of
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import SERVER
+from gateway.edge.wire import Wire
 from gateway.eras.sides import Answer, Track, Tracks
 from gateway.protocol.jsonrpc import Notification, Request, encode_line, one_line
 
@@ -36,6 +37,8 @@ MAY_DROP = frozenset({"notifications/progress", "notifications/message"})
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Run this until it ends, in a task somebody owns."""
 
+OLD = (0.9, 1.0)
+"""At which share of their bound streams count as old: not all at once that began at once."""
 
 SOON_S = 1.0
 """Silence before an answer that could be resumed becomes a stream: a client that loses the
@@ -54,20 +57,21 @@ class EventStream:
     Implements `eras.sides.Stream`.
     """
 
-    def __init__(
-        self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
-    ) -> None:
-        self.response = web.StreamResponse(headers={**HEAD, **head})
-        self._request = request
+    def __init__(self, wire: Wire, head: Mapping[str, str], pulse: Pulse, spawn: Spawn) -> None:
+        self._wire = wire
+        self._head = {**HEAD, **head}
         self._pulse = pulse
         self._events: deque[tuple[bytes, bool]] = deque()
         self._waiting_bytes = 0
         self._wake = asyncio.Event()
         self._over = asyncio.Event()
         self._is_ending = False
-        self._is_gone = self._was_lost = request.transport is None
-        self._wrote_s = pulse.now_s
-        connection_of(request).leaver = self
+        self._is_gone = self._was_lost = wire.is_gone
+        self._began_s = self._wrote_s = pulse.now_s
+        self._share = random.uniform(*OLD)
+        self._aged: Callable[[], None] | None = None
+        self._leaves = False
+        wire.tell(self)
         spawn(self._write())
 
     def push(self, message: bytes, id_: str | None = None, *, may_drop: bool = False) -> None:
@@ -85,6 +89,15 @@ class EventStream:
         self._is_ending = True
         self._wake.set()
 
+    def leave(self) -> None:
+        """The request goes on, and keeps its connection busy for that long: close it too, so
+        that its client sends nothing more over it."""
+        self._leaves = True
+        self.end()
+
+    def when_old(self, aged: Callable[[], None]) -> None:
+        self._aged = aged
+
     def expect(self) -> None:
         """An answer that is a stream ends with the answer."""
 
@@ -98,7 +111,7 @@ class EventStream:
     @property
     def is_out(self) -> bool:
         """It ended with everything said, and the client was there to the end."""
-        return self._over.is_set() and not self._was_lost
+        return self._over.is_set() and not self._was_lost and not self._leaves
 
     def queue(self, data: bytes, *, may_drop: bool = False) -> None:
         """Queue it and return. If there is no room, the oldest event that may be dropped is;
@@ -119,14 +132,19 @@ class EventStream:
             self.queue(COMMENT, may_drop=True)
 
     def beat(self, now_s: float) -> None:
-        if now_s - self._wrote_s >= self._pulse.keep_alive_s:
+        if (
+            self._aged is not None
+            and now_s - self._began_s >= self._pulse.stream_age_s * self._share
+        ):
+            aged, self._aged = self._aged, None
+            aged()
+        elif now_s - self._wrote_s >= self._pulse.keep_alive_s:
             self.comment()
 
     def abort(self, reason: str) -> None:
         log.warning("stream.cut", reason=reason, waiting=len(self._events))
         self.lost()
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        self._wire.abort()
 
     def lost(self) -> None:
         """The client has gone; nobody reads any more."""
@@ -155,7 +173,10 @@ class EventStream:
 
     async def _write(self) -> None:
         try:
-            await self.response.prepare(self._request)
+            if self._aged is not None and self._pulse.stream_age_s < math.inf:
+                # Said now: a client that found out later may just have sent something over it.
+                self._wire.be_last()
+            await self._wire.begin(self._head)
             await self._write_events()
         except ConnectionError:
             self._was_lost = True  # gone in the middle of a write
@@ -167,10 +188,12 @@ class EventStream:
     async def _write_events(self) -> None:
         while not self._is_gone:
             if self._events:
-                await self.response.write(self._next_batch())
+                await self._wire.write(self._next_batch())
                 self._wrote_s = self._pulse.now_s
             elif self._is_ending:
-                await self.response.write_eof()
+                await self._wire.end()
+                if self._leaves:
+                    self._wire.close()
                 return
             else:
                 self._wake.clear()
@@ -200,26 +223,25 @@ class StreamingReply:
         "_accepts",
         "_head",
         "_pulse",
-        "_request",
         "_since_s",
         "_spawn",
         "_stream",
-        "_task",
         "_track",
         "_tracks",
+        "_wire",
         "was_cut",
     )
 
     def __init__(
         self,
-        request: web.BaseRequest,
+        wire: Wire,
         accepts: Accepts,
         head: Mapping[str, str],
         pulse: Pulse,
         spawn: Spawn,
     ) -> None:
-        """Made in the task that serves the request; `head`: headers a stream starts with."""
-        self._request = request
+        """`head`: headers a stream starts with."""
+        self._wire = wire
         self._accepts = accepts
         self._head = head
         self._pulse = pulse
@@ -228,7 +250,6 @@ class StreamingReply:
         self._stream: EventStream | None = None
         self._tracks: Tracks | None = None
         self._track: Track | None = None
-        self._task = asyncio.current_task()
         self.was_cut = False
 
     @property
@@ -256,22 +277,22 @@ class StreamingReply:
         if self._stream is None and (stream := self._opened()) is not None:
             stream.comment()
 
+    def when_old(self, aged: Callable[[], None]) -> None:
+        if (stream := self._opened()) is not None:
+            stream.when_old(aged)
+
     def end_with_client(self) -> None:
-        connection = connection_of(self._request)
-        connection.ends = self._task
-        if connection.transport is None and self._task is not None:
-            self._task.cancel()  # it had gone before anybody asked
+        self._wire.end_with_client()
 
     def closed(self) -> None:
         """The request is over, however it ended."""
-        connection = connection_of(self._request)
-        connection.ends = connection.leaver = None
+        self._wire.release()
         if self._track is not None:
             self._track.finish(None)
         if self._stream is not None:
             self._stream.end()
 
-    async def finish(self, answer: Answer) -> web.StreamResponse:
+    async def finish(self, answer: Answer) -> None:
         """End the stream with the answer's body as its last event."""
         if self._stream is None:
             self._head = {**answer.headers, **self._head}
@@ -285,7 +306,6 @@ class StreamingReply:
             await stream.wait_ended()
             if stream.is_out:
                 self._track.delivered()
-        return stream.response
 
     def beat(self, now_s: float) -> None:
         if self._stream is not None:
@@ -304,12 +324,12 @@ class StreamingReply:
 
     def cut(self) -> None:
         self.was_cut = True
-        if self._task is not None:
-            self._task.cancel()
+        if self._wire.task is not None:
+            self._wire.task.cancel()
 
     def _opened(self) -> EventStream | None:
         if self._stream is None and self._accepts.stream:
-            self._stream = EventStream(self._request, self._head, self._pulse, self._spawn)
+            self._stream = EventStream(self._wire, self._head, self._pulse, self._spawn)
             if self._tracks is not None:
                 self._track = self._tracks.begin(self._stream)
         return self._stream
@@ -319,12 +339,13 @@ class HeldStream(EventStream):
     """A stream a client opened by GET. Its first bytes go at once: proxies hold a head back
     until something follows it."""
 
-    def __init__(
-        self, request: web.BaseRequest, head: Mapping[str, str], pulse: Pulse, spawn: Spawn
-    ) -> None:
-        super().__init__(request, head, pulse, spawn)
+    def __init__(self, wire: Wire, head: Mapping[str, str], pulse: Pulse, spawn: Spawn) -> None:
+        super().__init__(wire, head, pulse, spawn)
         self._has_more_to_say = self._winds_up = False
         self.comment()
+
+    def leave(self) -> None:
+        self.end()  # and with it the request
 
     def expect(self) -> None:
         self._has_more_to_say = True

@@ -87,6 +87,8 @@ class Setting:
     request_s: float = 30.0
     address: str = "127.0.0.1:0"
     pulse: Mapping[str, Any] = field(default_factory=dict)
+    direct: bool = True
+    """Small POSTs are served without aiohttp's handler, as in the gateway."""
 
     def guard(self, bound: Sequence[Bound]) -> Guard:
         names = own_names([one.address for one in bound], self.hosts, self.origins)
@@ -99,7 +101,7 @@ async def serving(entrance: FakeEntrance, **changes: Any) -> AsyncIterator[Serve
     setting = Setting(**changes)
     async with asyncio.TaskGroup() as tasks:
         bound = await bind([Address.parse(setting.address)], "listen")
-        pulse = Pulse(**setting.pulse)
+        pulse = Pulse(**{"head_s": setting.request_s, **setting.pulse})
         endpoint = Endpoint(
             entrance,
             setting.guard(bound),
@@ -108,7 +110,13 @@ async def serving(entrance: FakeEntrance, **changes: Any) -> AsyncIterator[Serve
             body_bytes=setting.body_bytes,
             request_s=setting.request_s,
         )
-        listener = Listener(endpoint.serve, pulse, tasks, header_bytes=setting.header_bytes)
+        listener = Listener(
+            endpoint.serve,
+            pulse,
+            tasks,
+            header_bytes=setting.header_bytes,
+            post=endpoint.post if setting.direct else None,
+        )
         await listener.start(bound)
         try:
             yield Served(bound[0].address.port, pulse, listener)

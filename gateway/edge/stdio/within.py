@@ -51,6 +51,12 @@ class Standing:
             self.push(last)
         self._ended.set()
 
+    def leave(self) -> None:
+        self.end()
+
+    def when_old(self, aged: Callable[[], None]) -> None:
+        """No age is too old for a pipe."""
+
     def expect(self) -> None:
         """An answer comes on the same pipe, whatever becomes of this stream."""
 
