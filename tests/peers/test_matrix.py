@@ -16,9 +16,10 @@ from tests.kit.http import Legacy
 from tests.kit.ports import free_port
 from tests.kit.processes import ROOT, program
 from tests.kit.waiting import eventually, run
-from tests.peers import install
+from tests.peers import offers
 from tests.peers.callers import CALLERS, Caller
 from tests.peers.conftest import START_S
+from tests.peers.offers import SERVERS, CannotBe
 from tests.peers.test_clients import home
 from tests.peers.test_elsewhere import everything, listens
 
@@ -26,83 +27,46 @@ pytestmark = [pytest.mark.peers, pytest.mark.timeout(900)]
 
 WAIT_S = 180
 CAPABILITIES: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
-Step = tuple[str, Any, Any]
-
-# What to do with each kind of server: the name without its prefix, the arguments, what shows then.
-NOTES: dict[str, Step] = {
-    "list": ("add", {}, "add"),
-    "call": ("add", {"a": 2, "b": 3}, "5"),
-    "progress": ("slow", {"seconds": 0.2}, 9),
-    "read": ("notes://monday/note", {}, "The note of monday."),
-    "subscribe": ("notes://today", {}, "subscribed"),
-    "prompt": ("greet", {"name": "Ada"}, "Please greet Ada."),
-}
-ASKING: dict[str, Step] = {
-    **NOTES,
-    "complete": ("greet", {"name": "name", "value": "A"}, "Ada"),
-    "elicit": ("ask_name", {}, "Hello, Ada!"),
-    "sample": ("ask_model", {}, "The model says Bern."),
-    "roots": ("ask_roots", {}, "file:///home/ada"),
-}
-EVERYTHING: dict[str, Step] = {
-    "list": ("echo", {}, "echo"),
-    "call": ("echo", {"message": "hello"}, "hello"),
-    "progress": ("trigger-long-running-operation", {"duration": 0.2, "steps": 4}, 4),
-    "read": ("demo://resource/dynamic/text/1", {}, "1"),
-    "subscribe": ("demo://resource/dynamic/text/1", {}, "subscribed"),
-    "prompt": ("args-prompt", {"city": "Bern"}, "Bern"),
-    "complete": ("completable-prompt", {"name": "department", "value": "E"}, "Engineering"),
-    "elicit": ("trigger-elicitation-request", {}, "provided the requested information"),
-    "sample": ("trigger-sampling-request", {"prompt": "Which city?", "maxTokens": 10}, "Bern"),
-    "roots": ("get-roots-list", {}, "file:///home/ada"),
-}
-SERVERS = {
-    "everything": EVERYTHING,
-    "everything-http": EVERYTHING,
-    "everything-sse": EVERYTHING,
-    "mcp-1": ASKING,
-    "mcp-2": ASKING,
-    "fastmcp": NOTES,
-}
+CALLS = "calls.jsonl"
 CELLS = [(server, what) for server, steps in SERVERS.items() for what in steps]
-
-
-def plan() -> list[tuple[str, str, str, Any]]:
-    """Every step with every server, under the names that clients see."""
-    return [
-        (server, what, target if "://" in target else f"{server}__{target}", arguments)
-        for server, steps in SERVERS.items()
-        for what, (target, arguments, _) in steps.items()
-    ]
 
 
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with all of these servers, on pipes and elsewhere."""
     folder = tmp_path_factory.mktemp("matrix")
-    sections: dict[str, Any] = {
-        "everything": _piped(install.node(), install.npm_program("mcp-server-everything")),
-        "mcp-1": _piped(install.python("mcp-1"), "-m", "tests.peers.servers.asking_1"),
-        "mcp-2": _piped(install.python("mcp-2"), "-m", "tests.peers.servers.asking_2"),
-        "fastmcp": _piped(install.python("mcp-2"), "-m", "tests.peers.servers.with_fastmcp"),
-    }
+    cancelled = folder / "cancelled"
+    cancelled.mkdir()
+    sections = offers.piped(cancelled)
     with ExitStack() as running:
         for name, transport in (("everything-http", "streamableHttp"), ("everything-sse", "sse")):
             there, port = everything(transport), free_port()
-            log, env = folder / f"{name}.log", dict.fromkeys(there.env, str(port))
-            running.enter_context(program(list(there.argv), log, env=env))
+            env = dict.fromkeys(there.env, str(port))
+            env |= offers.writing(cancelled, name) | offers.watched()
+            running.enter_context(program(list(there.argv), folder / f"{name}.log", env=env))
             eventually(lambda port=port: listens(port), START_S, what=name)  # type: ignore[misc]
             url = f"http://127.0.0.1:{port}{there.path}"
             sections[name] = {"url": url, "start_timeout": f"{START_S}s"}
         servers = {name: sections[name] for name in SERVERS}
+        calls = {"path": str(folder / CALLS)}
         gateway = running.enter_context(
-            running_gateway(folder, servers, wait="/livez", legacy_sse=True)
+            running_gateway(folder, servers, wait="/livez", legacy_sse=True, calls=calls)
         )
         gateway.wait_tools(
             *(f"{name}__{steps['call'][0]}" for name, steps in SERVERS.items()), within_s=START_S
         )
+        run(_have_news_told(gateway), within_s=START_S)
         run(_show_who_can_be_asked(gateway), within_s=START_S)
         yield gateway
+
+
+async def _have_news_told(gateway: Gateway) -> None:
+    """Some servers tell what changes once they are told to, of the conversation they hear it in:
+    a client that cannot be asked anything shares that one with everybody's subscriptions."""
+    async with Legacy.to(gateway.url) as client:
+        await client.initialize()
+        for name in offers.NEWS_ON_DEMAND:
+            await client.call(f"{name}__toggle-subscriber-updates", {})
 
 
 async def _show_who_can_be_asked(gateway: Gateway) -> None:
@@ -112,13 +76,8 @@ async def _show_who_can_be_asked(gateway: Gateway) -> None:
         for name, steps in SERVERS.items():
             target, arguments, _ = steps["call"]
             await client.call(f"{name}__{target}", arguments)
-    asking = [f"{name}__{steps['roots'][0]}" for name, steps in SERVERS.items() if "roots" in steps]
+    asking = [f"{name}__{steps['roots'][0]}" for name, steps in SERVERS.items()]
     gateway.wait_tools(*asking, within_s=START_S)
-
-
-def _piped(command: str, *arguments: str) -> dict[str, Any]:
-    words = {"command": command, "args": list(arguments), "cwd": str(ROOT)}
-    return {**words, "start_timeout": f"{START_S}s"}
 
 
 @pytest.fixture(scope="module", params=list(CALLERS))
@@ -127,15 +86,21 @@ def caller(request: pytest.FixtureRequest) -> Caller:
 
 
 @pytest.fixture(scope="module")
+def before(caller: Caller, matrix: Gateway) -> int:
+    """How many calls had been recorded when this client came."""
+    return len(_recorded(matrix))
+
+
+@pytest.fixture(scope="module")
 def seen(
-    caller: Caller, matrix: Gateway, tmp_path_factory: pytest.TempPathFactory
+    caller: Caller, before: int, matrix: Gateway, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """What one client saw, by server and step: it starts once, and takes them all."""
     done = subprocess.run(
         caller.command(matrix.url),
         cwd=ROOT,
         env=os.environ | home(tmp_path_factory.mktemp("home")),
-        input=json.dumps(plan()),
+        input=json.dumps(offers.plan()),
         capture_output=True,
         text=True,
         timeout=WAIT_S,
@@ -154,8 +119,31 @@ def test_the_step_shows_what_it_has_to(
     expected, saw = SERVERS[server][what][2], seen[server, what]["saw"]
     if what in caller.cannot:
         assert caller.cannot[what].instead[server] in saw, caller.cannot[what].because
+    elif isinstance(expected, CannotBe):
+        assert saw == expected.shows, expected.because
     elif isinstance(expected, int):
         assert isinstance(saw, int), saw
         assert saw >= expected
     else:
         assert expected in json.dumps(saw, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_cancelled_call_is_recorded_as_such_and_nothing_is_left_of_it(
+    seen: dict[tuple[str, str], dict[str, Any]], before: int, matrix: Gateway, server: str
+) -> None:
+    calls = [each for each in _recorded(matrix)[before:] if each["server"] == server]
+    tool = SERVERS[server]["cancel"][0]
+    assert [each["tool"] for each in calls if each["outcome"] == "cancelled"] == [tool]
+    eventually(lambda: _in_flight(matrix, server) == 0, what="no call to be in flight")
+
+
+def _recorded(gateway: Gateway) -> list[dict[str, Any]]:
+    file = gateway.file.parent / CALLS
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def _in_flight(gateway: Gateway, server: str) -> float:
+    line = f'onegate_calls_in_flight{{server="{server}"}} '
+    found = [each for each in gateway.page("/metrics").splitlines() if each.startswith(line)]
+    return float(found[0].removeprefix(line))

@@ -27,6 +27,11 @@ export async function connect(url, capabilities, answers) {
     client,
     version: transport.protocolVersion,
     call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
-    subscribe: (uri) => client.subscribeResource({ uri }),
+    subscribe: (uri, hear) => {
+      client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, ({ params }) =>
+        hear(params.uri),
+      );
+      return client.subscribeResource({ uri });
+    },
   };
 }

@@ -21,9 +21,13 @@ export async function connect(url, capabilities, answers, mode) {
     client,
     version: client.getNegotiatedProtocolVersion(),
     call: (name, args, options) => client.callTool({ name, arguments: args }, options),
-    subscribe: (uri) =>
-      client.getProtocolEra() === "modern"
+    subscribe: (uri, hear) => {
+      client.setNotificationHandler("notifications/resources/updated", ({ params }) =>
+        hear(params.uri),
+      );
+      return client.getProtocolEra() === "modern"
         ? client.listen({ resourceSubscriptions: [uri] })
-        : client.subscribeResource({ uri }),
+        : client.subscribeResource({ uri });
+    },
   };
 }

@@ -9,7 +9,7 @@ from fastmcp import Client
 from mcp import types
 from mcp.client.subscriptions import Subscription, listen
 
-from tests.peers.clients.steps import main
+from tests.peers.clients.steps import Connected, Updated, main
 
 
 class FastMcp:
@@ -44,11 +44,12 @@ async def city(_messages: Any, _params: Any, _context: Any) -> str:
 
 
 @asynccontextmanager
-async def connected(url: str, mode: str) -> AsyncIterator[tuple[FastMcp, str]]:
-    """The client, and the revision it speaks."""
+async def connected(url: str, mode: str) -> AsyncIterator[Connected]:
+    updated = Updated()
     handlers: dict[str, Any] = {"elicitation_handler": name, "sampling_handler": city}
+    handlers["message_handler"] = updated.hear
     async with Client(url, mode=mode, roots=["file:///home/ada"], **handlers) as client:
-        yield FastMcp(client), str(client.protocol_version)
+        yield Connected(FastMcp(client), str(client.protocol_version), updated)
 
 
 if __name__ == "__main__":

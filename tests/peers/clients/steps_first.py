@@ -15,7 +15,7 @@ from mcp import ClientSession, types
 from mcp.client.sse import sse_client
 from pydantic import AnyUrl
 
-from tests.peers.clients.steps import city, main, roots
+from tests.peers.clients.steps import ByHand, Connected, Updated, city, main, roots
 
 Hear = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -25,6 +25,7 @@ class First:
 
     def __init__(self, session: Any):
         self._session = session
+        self.updated = Updated()
         self._tokens = count(1)
         self._hearing: dict[Any, Hear] = {}
         self.list_tools = session.list_tools
@@ -62,16 +63,23 @@ class First:
         request = types.ClientRequest.model_validate({"method": method, "params": params})
         return await self._session.send_request(request, result)
 
+    async def hear(self, message: Any) -> None:
+        """Pass progress and news on."""
+        match getattr(message, "root", message):
+            case types.ProgressNotification(params=told):
+                await self._hearing[told.progressToken](told.progress, told.total, None)
+            case types.ResourceUpdatedNotification():
+                await self.updated.hear(message)
+            case Exception() as error:
+                raise error
+
     async def answer(self) -> None:
-        """Answer what the server asks, and pass progress on."""
+        """Answer what the server asks, and hear all else."""
         async for message in self._session.incoming_messages:
-            match getattr(message, "root", message):
-                case types.ProgressNotification(params=told):
-                    await self._hearing[told.progressToken](told.progress, told.total, None)
-                case Exception() as error:
-                    raise error
-                case asked if hasattr(asked, "request"):
-                    await asked.respond(await _answered(asked.request.root))
+            if hasattr(message, "request"):
+                await message.respond(await _answered(message.request.root))
+            else:
+                await self.hear(message)
 
 
 async def _answered(request: Any) -> Any:
@@ -84,17 +92,22 @@ async def _answered(request: Any) -> Any:
 
 
 @asynccontextmanager
-async def connected(url: str, _mode: str) -> AsyncIterator[tuple[First, str]]:
-    """The session, and the revision it speaks."""
+async def connected(url: str, _mode: str) -> AsyncIterator[Connected]:
     known, read = anyio.create_memory_object_stream[Any](0)
     async with (
         sse_client(url) as (everything, write),
         ClientSession(read, write) as session,
         asyncio.TaskGroup() as tasks,
     ):
+
+        async def tell(params: dict[str, Any]) -> None:
+            words = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            await write.send(types.JSONRPCMessage.model_validate(words))
+
         client = First(session)
         working = [tasks.create_task(work) for work in (_hear(everything, known), client.answer())]
-        yield client, await client.initialize()
+        version = await client.initialize()
+        yield Connected(client, version, client.updated, ByHand(session, tell))
         for task in working:
             task.cancel()
 

@@ -1,13 +1,13 @@
 // The notes on the TypeScript SDK 2.x, which serves both eras on one pipe, with tools that ask the
-// client. The environment variable SDK is the folder that holds the SDK; CANCELLED is the file in
+// client. The environment variable SDK_2 is the folder that holds the SDK; CANCELLED is the file in
 // which every cancelled call is written down.
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
-const require = createRequire(join(process.env.SDK, "package.json"));
+const require = createRequire(join(process.env.SDK_2, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const sdk = await load("@modelcontextprotocol/server");
 const { serveStdio } = await load("@modelcontextprotocol/server/stdio");
@@ -36,12 +36,6 @@ function offerTools(server) {
       await pause(seconds * 100, undefined, { signal: mcpReq.signal });
     }
     return text(`It took ${seconds} s.`);
-  });
-
-  const whose = { inputSchema: z.object({ server: z.string() }) };
-  server.registerTool("cancelled", whose, (args) => {
-    const file = join(dirname(process.env.CANCELLED), args.server);
-    return text(String(readFileSync(file, "utf8").split("\n").length - 1));
   });
 }
 
