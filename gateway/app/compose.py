@@ -25,7 +25,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import OWN, Kind, Listing
 from gateway.catalog.shelf import Shelf
 from gateway.config.environ import state_folder
-from gateway.config.load import Loaded
+from gateway.config.loaded import Loaded
 from gateway.config.model import Config
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory
@@ -35,6 +35,7 @@ from gateway.downstream.supervise import contained
 from gateway.downstream.warden import Warden
 from gateway.eras.entrance import Entrance
 from gateway.eras.legacy.inbound import LegacyInbound
+from gateway.eras.legacy.parked import Room
 from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.middle import Middle
 from gateway.eras.modern.inbound import ModernInbound
@@ -161,10 +162,12 @@ def compose(
         lambda server, kinds: _published(fleet, metrics, server, kinds),
         Profiles(),
         Places(),
+        Room(),
+        lambda: current.config.limits,
     )
     for name, section in current.servers.items():
         fleet.add(assembly.server(name, section))
-    return Gateway(
+    gateway = Gateway(
         current,
         assembly,
         fleet,
@@ -177,6 +180,8 @@ def compose(
         tasks,
         tuple(spools),
     )
+    gateway.regard()
+    return gateway
 
 
 async def _published(

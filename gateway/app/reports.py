@@ -28,6 +28,7 @@ from gateway.edge.admin.operator import (
     ToolReport,
 )
 from gateway.edge.crowd import Crowd
+from gateway.eras.legacy.parked import EVENTS
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
@@ -47,6 +48,10 @@ OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
 NEVER = dict.fromkeys(("exit", "signal", "start", "crashed"), 0)
 """Restarts by reason begin at 0: `rate()` cannot see the first event of a series that
 begins at 1."""
+
+
+UNEVENTFUL = dict.fromkeys(EVENTS, 0)
+"""For the same reason."""
 
 
 class CanReload(Protocol):
@@ -160,14 +165,8 @@ class Reports:
 
     def stats(self) -> GatewayStats:
         """The state of things, for one scrape."""
-        servers = (
-            ServerStats(
-                name, server.is_ready, self.fleet.in_flight(name), {**NEVER, **server.restarts}
-            )
-            for name, server in self.fleet.servers.items()
-        )
         return GatewayStats(
-            tuple(servers),
+            tuple(map(self._stats, self.fleet.servers.values())),
             {"legacy": len(self.sessions)},
             sum(spool.dropped for spool in self.spools),
             self.stream.dropped if self.stream else 0,
@@ -175,8 +174,27 @@ class Reports:
             sum(crowd.refused for crowd in self.crowds),
         )
 
+    def _stats(self, server: Downstream) -> ServerStats:
+        """Of whatever runs under its name, one that is being replaced included."""
+        sides = [one.apart for one in self.fleet.of(server.name)]
+        processes: Counter[str] = Counter()
+        for side in sides:
+            processes.update(side.pool.uses)
+        return ServerStats(
+            server.name,
+            server.is_ready,
+            self.fleet.in_flight(server.name),
+            {**NEVER, **server.restarts},
+            sum(len(side.parked) for side in sides),
+            sum(side.parked.held_bytes for side in sides),
+            {**UNEVENTFUL, **server.apart.parked.events},
+            processes,
+            sum(side.pool.waiting for side in sides),
+        )
+
     def _report(self, server: Downstream, waiting: int) -> ServerReport:
         listing, lane = server.listing, server.main
+        sides = [one.apart for one in self.fleet.of(server.name)]
         return ServerReport(
             server.name,
             lane.phase.value,
@@ -188,6 +206,8 @@ class Reports:
             prompts=len(listing.prompts),
             resources=len(listing.resources) + len(listing.templates),
             in_flight=self.fleet.in_flight(server.name),
+            waiting=waiting + sum(side.pool.waiting for side in sides),
+            parked=sum(len(side.parked) for side in sides),
             last_error=lane.last_error or None,
             command=server.opener.dial.shown,
             required=server.section.required,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.catalog.entries import Kind
-from gateway.config.model import AnyServer, HttpServer
+from gateway.config.model import AnyServer, HttpServer, Limits
 from gateway.downstream.apart import Apart
 from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
@@ -18,7 +18,7 @@ from gateway.downstream.pool import Pool
 from gateway.downstream.seats import Places, Whose
 from gateway.downstream.server import Downstream
 from gateway.downstream.warden import Warden
-from gateway.eras.legacy.parked import Parked
+from gateway.eras.legacy.parked import Bounds, Parked, Room
 from gateway.eras.negotiate import Private
 from gateway.eras.profile import Profiles
 from gateway.protocol.jsonrpc import Fields
@@ -44,6 +44,16 @@ class Assembly:
     published: Published
     profiles: Profiles
     places: Places
+    room: Room
+    limits: Callable[[], Limits]
+
+    def bound(self) -> None:
+        """Let all servers go by the limits there are now."""
+        limits = self.limits()
+        self.places.most, self.room.most_bytes = limits.processes, limits.parked_total_bytes
+        self.places.line.stir()
+        for server in self.fleet.succession.all:
+            server.apart.parked.bounds = _bounds(limits)
 
     def server(self, name: str, section: AnyServer) -> Downstream:
         """One server, not yet started."""
@@ -56,8 +66,7 @@ class Assembly:
             partial(self.fleet.heard, name),
             retire,
         )
-        parked = Parked(name, self.clock)
-
+        parked = Parked(name, self.clock, _bounds(self.limits()), self.room)
         pool = Pool(
             name,
             partial(_open_private, opener, parked),
@@ -81,6 +90,7 @@ class Assembly:
             policy=policy,
         )
         pool.seated = partial(self.fleet.connected, server)
+        pool.go_by(section)
         return server
 
     def _dial(self, name: str, section: AnyServer) -> tuple[Dial, list[str], RestartPolicy]:
@@ -92,6 +102,16 @@ class Assembly:
         launch = Launch.of(name, section, self.environ, self.line_bytes)
         key = [name, *launch.argv, str(launch.cwd), *sorted(section.env)]
         return StdioDial(launch, self.warden), key, RestartPolicy()
+
+
+def _bounds(limits: Limits) -> Bounds:
+    return Bounds(
+        limits.parked,
+        limits.parked_per_principal,
+        limits.rounds,
+        limits.parked_call_bytes,
+        limits.answer_s,
+    )
 
 
 async def _open_private(opener: Opener, parked: Parked, wanted: Whose) -> Connection:

@@ -105,7 +105,13 @@ class Server(Section):
     concurrency: Annotated[int, whole(1, 100_000)] | None = None
     """How many calls it gets at a time. Default: no bound."""
     queue: Annotated[int, whole(0, 100_000)] = 64
-    """How many calls may wait for their turn; one more is refused."""
+    """How many calls may wait for their turn, or for a process; one more is refused."""
+    processes: Annotated[int, whole(1, 10_000)] = 32
+    """How many processes, or sessions, it may have for clients that do not share (`isolation`)."""
+    process_idle_s: Annotated[float, seconds()] = 300.0
+    """How long one of those is kept that is nobody's: between two calls, or in readiness."""
+    owned_process_idle_s: Annotated[float, seconds()] = 1800.0
+    """The same where it is a session's or a principal's, and may hold what they did."""
     disabled: Annotated[bool, FLAG] = False
     """Keep the entry, but do not start it."""
 
@@ -279,6 +285,20 @@ class Limits(Section):
     """How long a session may be idle before it is closed."""
     drain_s: Annotated[float, seconds(or_zero=True)] = 10.0
     """How long calls may take to finish once the gateway was told to stop."""
+    answer_s: Annotated[float, seconds()] = 600.0
+    """How long a client, or the person at it, may take to answer what a server asks in a call."""
+    rounds: Annotated[int, whole(1, 1000)] = 10
+    """How often a server may ask in one call. Client libraries stop answering after 10."""
+    parked: Annotated[int, whole(1, 100_000)] = 128
+    """How many calls of a server may wait for answers of their clients."""
+    parked_per_principal: Annotated[int, whole(1, 100_000)] = 64
+    """How many of those may be one principal's."""
+    parked_call_bytes: Annotated[int, size_bytes(KIB, GIB)] = 4 * MIB
+    """The most that is kept for one of them: its questions, or the answer it did not wait for."""
+    parked_total_bytes: Annotated[int, size_bytes(KIB, 64 * GIB)] = 64 * MIB
+    """The same for all calls of all servers together."""
+    processes: Annotated[int, whole(1, 100_000)] = 256
+    """How many processes there may be for clients that do not share one, over all servers."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -17,6 +17,9 @@ from gateway.protocol.revisions import Era
 
 FORCED = frozenset({"session", "principal"})
 
+WAITING_SHARE = 0.95
+"""Of the time a call has, how much it may spend on waiting for a process."""
+
 
 @dataclass(slots=True, eq=False)
 class Apart:
@@ -54,7 +57,7 @@ class Apart:
             return await self._call(wanted, call)
 
     async def _call(self, wanted: Whose, call: Call) -> Outcome:
-        seat = await self.pool.take(wanted)
+        seat = await self.pool.take(wanted, _patience_s(call), call.spent)
         try:
             outcome = await seat.connection.outbound.call(call)
         except ServerFailure:  # an answer as good as any: the server is done
@@ -86,3 +89,10 @@ class Apart:
         """Let servers know that nobody will answer them, and give them up."""
         self.parked.close("The gateway is stopping")
         await self.pool.stop()
+
+
+def _patience_s(call: Call) -> float:
+    """How long it may wait for a process: nearly as long as it may take at all, so that its
+    client is told for what it waited."""
+    verdict = call.verdict
+    return WAITING_SHARE * min(verdict.timeout.value, verdict.longest.value - call.spent.waited_s)

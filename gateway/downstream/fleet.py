@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -112,9 +112,13 @@ class Fleet:
         self._restock()
         return done
 
+    def of(self, name: str) -> Sequence[Downstream]:
+        """What runs under this name: the server, and the one it is just replacing."""
+        return [server for server in self.succession.all if server.name == name]
+
     def in_flight(self, name: str) -> int:
         """Calls that a server of this name is working on, or that wait for it to start."""
-        return sum(server.in_flight for server in self.succession.all if server.name == name)
+        return sum(server.in_flight for server in self.of(name))
 
     # --- what servers say ---
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gateway.calls.call import Caller
 from gateway.downstream.connection import Connection
+from gateway.downstream.waiting import WaitingLine
 from gateway.eras.profile import Profile
 from gateway.protocol.revisions import Era
 
@@ -61,12 +62,19 @@ class Seat:
         return self.of == wanted and not (wanted.is_lease and self.users)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Room for one more process, claimed before it is started."""
+
+
 @dataclass(slots=True)
 class Places:
     """How many private processes there may be, over all servers."""
 
     most: int = 256
     taken: int = 0
+    line: WaitingLine[Seat | Place] = field(default_factory=WaitingLine)
+    """Calls for which there is neither a seat nor room for one."""
     yielding: list[Callable[[bool], bool]] = field(default_factory=list)
     """Pools that can make room: asked whether they will, sessions' own processes included
     or not; say whether they did."""
@@ -91,3 +99,4 @@ class Places:
 
     def give(self) -> None:
         self.taken -= 1
+        self.line.stir()

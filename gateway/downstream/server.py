@@ -205,14 +205,21 @@ class Downstream:
             if lane.phase is Phase.FAILED:
                 lane.kicked.set()
 
+    def go_by(self, section: AnyServer) -> None:
+        """Another configuration that this process may run on with."""
+        self.section = section
+        self.apart.pool.go_by(section)
+
     def inherit(self, old: "Downstream") -> None:
         """Come in the place of another: its lists stay on offer until this one's are read."""
         self.listing = old.listing
+        self.apart.parked.events = old.apart.parked.events  # the old one's may go on for a while
         self.main.restarts = old.restarts + Counter({"reload": 1})
 
     def runs_as(self, section: AnyServer) -> bool:
         """Whether this configuration would start the very same process."""
         kept: dict[str, Any] = dict.fromkeys(("prefix", "required", "concurrency", "queue"))
+        kept |= dict.fromkeys(("processes", "process_idle_s", "owned_process_idle_s"))
         return dataclasses.replace(self.section, **kept) == dataclasses.replace(section, **kept)
 
     def heard(self, connection: Connection, notice: Notice) -> None:

@@ -60,7 +60,16 @@ class Spare:
             if self._is_promised:
                 return None
             self._is_promised = True
-            await asyncio.wait({opening[1]})
+            try:
+                await asyncio.wait({opening[1]})
+            except asyncio.CancelledError:
+                self._is_promised = False
+                self.places.line.stir()
+                raise
+        return self.take_ready(wanted)
+
+    def take_ready(self, wanted: Whose) -> Connection | None:
+        """The process, if there is one that will do already."""
         self.drop_dead()
         if self._ready is None or not self._ready[0].is_like(wanted):
             return None
@@ -106,3 +115,5 @@ class Spare:
         self.drop()
         self._ready = wanted, connection, self.clock()
         self.tasks.create_task(contained(self.opened(connection), self.server))
+        if not self._is_promised:
+            self.places.line.stir()

@@ -70,7 +70,7 @@ class Succession:
         for name, server in after.items():
             old = before.get(name)
             if old is server:
-                server.section = wanted[name]
+                server.go_by(wanted[name])
                 server.retry()
             else:
                 self._replace(old, server)

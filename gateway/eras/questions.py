@@ -8,7 +8,7 @@ are a map from key to question, and a map from the same keys to answers.
 from gateway.eras.profile import NEEDED_BY
 from gateway.eras.shapes import older_block, without
 from gateway.protocol import meta
-from gateway.protocol.errors import InvalidMessage
+from gateway.protocol.errors import CannotAnswer, InvalidMessage
 from gateway.protocol.jsonrpc import Fields, Json, decoded, elements, shallow, value
 from gateway.protocol.revisions import Revision
 
@@ -55,6 +55,12 @@ def given_up(method: str) -> dict[str, Json]:
     if method == "elicitation/create":
         return {"action": "cancel"}
     return refused(-32603 if method == "roots/list" else -1, "The client did not answer")
+
+
+def too_many_rounds(server: str, most: int) -> CannotAnswer:
+    """A server that asks again and again is taken to be in a loop."""
+    said = f"{server} asked for input more than {most} times in one call (`limits.rounds`)"
+    return CannotAnswer(said, data={"limit": "limits.rounds"})
 
 
 def for_modern(params: Fields) -> Fields:

@@ -50,6 +50,15 @@ class ServerStats:
     in_flight: int = 0
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Since the gateway started, by reason."""
+    parked: int = 0
+    """Calls that wait for answers of their clients, or go on with them."""
+    parked_bytes: int = 0
+    parked_events: Mapping[str, int] = field(default_factory=dict)
+    """Since the gateway started, by what became of a parked call."""
+    processes: Mapping[str, int] = field(default_factory=dict)
+    """Of clients that do not share, by what they are there for now."""
+    waiting: int = 0
+    """Calls that wait for one of those to come free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +181,7 @@ class Metrics(Collector):
         for told in (self._calls, self._served, self._asked, self._overhead, self._lag):
             yield told.read()
         yield from _of_servers(self._now.servers)
+        yield from _of_questions(self._now.servers)
         sessions = GaugeMetricFamily("onegate_sessions", "Open sessions.", labels=["era"])
         for era, count in self._now.sessions.items():
             sessions.add_metric([era], count)
@@ -233,3 +243,35 @@ def _of_servers(servers: Iterable[ServerStats]) -> Iterator[Metric]:
         for reason, count in server.restarts.items():
             restarts.add_metric([server.name, reason], count)
     return iter((up, in_flight, restarts))
+
+
+def _of_questions(servers: Iterable[ServerStats]) -> Iterator[Metric]:
+    """Of calls in which servers ask something, and of the processes such clients have."""
+    parked = GaugeMetricFamily(
+        "onegate_calls_parked", "Calls that wait for answers of their clients.", labels=["server"]
+    )
+    held = GaugeMetricFamily(
+        "onegate_parked_bytes", "What parked calls hold, kept answers included.", labels=["server"]
+    )
+    events = CounterMetricFamily(
+        "onegate_parked_events", "What became of parked calls.", labels=["server", "event"]
+    )
+    processes = GaugeMetricFamily(
+        "onegate_private_processes",
+        "Processes, or sessions, of clients that do not share one.",
+        labels=["server", "state"],
+    )
+    waiting = GaugeMetricFamily(
+        "onegate_private_processes_awaited",
+        "Calls that wait for such a process to come free.",
+        labels=["server"],
+    )
+    for server in servers:
+        parked.add_metric([server.name], server.parked)
+        held.add_metric([server.name], server.parked_bytes)
+        waiting.add_metric([server.name], server.waiting)
+        for event, count in server.parked_events.items():
+            events.add_metric([server.name, event], count)
+        for state, count in server.processes.items():
+            processes.add_metric([server.name, state], count)
+    return iter((parked, held, events, processes, waiting))

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from gateway.config.model import Limits, Server
+from gateway.downstream import apart
 from gateway.downstream.pool import Pool
 from gateway.downstream.seats import Places
-from gateway.eras.legacy import asking, backlog, leg, parked, rounds, sessions
+from gateway.eras.legacy import asking, backlog, leg, parked, sessions
 from gateway.eras.modern import listen
 from gateway.eras.tasks import Tasks
 from gateway.policy import background
@@ -35,21 +36,36 @@ def default(section: type, name: str) -> object:
 
 
 def test_bounds_are_those_of_the_code() -> None:
-    limits, waiting = Limits(), parked.Bounds()
-    room = default(parked.Room, "most_bytes")
+    limits, waiting, server = Limits(), parked.Bounds(), Server()
     assert numbers("sessions") == [limits.sessions, limits.session_idle_s / 60]
-    assert numbers("private") == [default(Pool, "most"), default(Places, "most")]
-    idle = [default(Pool, "idle_s"), default(Pool, "claimed_idle_s")]
+    assert numbers("private") == [
+        *(server.processes, limits.processes, server.queue, apart.WAITING_SHARE * 100),
+    ]
+    idle = [server.process_idle_s, server.owned_process_idle_s]
     assert [minutes * 60 for minutes in numbers("idle private")] == idle
     assert numbers("parked") == [
-        *(waiting.calls, waiting.per_principal, waiting.leg_bytes / MIB),
-        *(room / MIB, waiting.age_s / 60),  # type: ignore[operator]
+        *(limits.parked, limits.parked_per_principal, limits.parked_call_bytes / MIB),
+        *(limits.parked_total_bytes / MIB, limits.answer_s / 60),
     ]
     assert numbers("an answer") == [waiting.kept_s]
-    assert numbers("questions") == [leg.MOST_ROUNDS, leg.MOST_ASKS]
-    assert leg.MOST_ROUNDS == rounds.MOST_ROUNDS
+    assert numbers("questions") == [limits.rounds, leg.MOST_ASKS]
     assert numbers("changes kept") == [sessions.UNHEARD]
     assert numbers("URIs") == [listen.MOST_WATCHED]
+
+
+def test_what_is_made_without_a_configuration_has_the_same_bounds() -> None:
+    limits, server = Limits(), Server()
+    assert parked.Bounds() == parked.Bounds(
+        *(limits.parked, limits.parked_per_principal, limits.rounds),
+        *(limits.parked_call_bytes, limits.answer_s),
+    )
+    assert parked.Room().most_bytes == limits.parked_total_bytes
+    assert asking.Patience() == asking.Patience(limits.answer_s, limits.rounds)
+    assert Places().most == limits.processes
+    made = [default(Pool, name) for name in ("most", "queue", "idle_s", "claimed_idle_s")]
+    assert made == [
+        *(server.processes, server.queue, server.process_idle_s, server.owned_process_idle_s),
+    ]
 
 
 def test_bounds_of_streams_tasks_and_background_calls_are_those_of_the_code() -> None:
@@ -60,7 +76,7 @@ def test_bounds_of_streams_tasks_and_background_calls_are_those_of_the_code() ->
     told = [gone_on.most, gone_on.per_principal, gone_on.all_bytes / MIB]
     assert numbers("calls gone on") == told
     assert gone_on.kept_s == 3600
-    assert f"A person has {asking.HUMAN_S / 60:g} minutes" in PAGE
+    assert f"A person has {Limits().answer_s / 60:g} minutes" in PAGE
     assert f"within {leg.TOGETHER_S * 1000:g} ms" in PAGE
 
 

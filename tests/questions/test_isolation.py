@@ -140,9 +140,11 @@ def test_what_idles_ends_and_comes_back_when_it_is_needed(tmp_path: Path) -> Non
 
 def test_at_the_bound_the_client_is_told_what_to_do(tmp_path: Path) -> None:
     async def conversation() -> tuple[Message, int]:
-        async with inside(tmp_path) as it, client_of("modern", it.url) as client:
+        async with (
+            inside(tmp_path, processes=1, queue=0) as it,
+            client_of("modern", it.url) as client,
+        ):
             assert isinstance(client, Modern)
-            it.apart.pool.most = 1
             asked = await parked(client, "it__q_ask", WORDS)
             refused = (await client.call("it__q_ask", WORDS)).result
             told = await client.request("tools/call", {**ASK, **retry_of(asked)})

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from gateway.eras.legacy.parked import Bounds
-from tests.kit.http import Legacy, Modern
+from tests.kit.http import Modern
 from tests.kit.waiting import eventually_async, run
 from tests.questions.inside import ANN, BOB, Inside, bearer, inside
 from tests.questions.talking import (
@@ -194,10 +194,8 @@ def test_beyond_the_bound_a_call_ends_and_says_that_it_had_begun(tmp_path: Path)
 
 def test_a_legacy_client_that_never_answers_does_not_wait_for_ever(tmp_path: Path) -> None:
     async def conversation() -> tuple[Message, list[Message]]:
-        async with inside(tmp_path) as it, client_of("legacy", it.url) as client:
-            assert isinstance(client, Legacy)
-            for session in it.gate.gateway.sessions:
-                session.questions.human_s = 0.2
+        config = {"limits": {"answer": "200ms"}}
+        async with inside(tmp_path, config=config) as it, client_of("legacy", it.url) as client:
             talk = await converse(client, "it__q_ask", WORDS, lambda _: None)
             await it.heard.wait(lambda each: each.get("result") == CANCEL)
             await it.heard.wait(_gave_up)

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from gateway.eras.legacy.leg import MOST_ASKS, MOST_ROUNDS
+from gateway.eras.legacy.leg import MOST_ASKS
 from gateway.eras.legacy.parked import Bounds, Room
 from gateway.protocol.errors import BadAnswer, CannotAnswer, InvalidParams, TooManyWaiting
 from tests.questions.parking import (
@@ -250,9 +250,9 @@ async def test_what_has_its_answer_takes_nobodys_place() -> None:
 
 @conversation
 async def test_a_server_that_asks_round_after_round_is_stopped() -> None:
-    lot = Lot()
+    lot = Lot(bounds=Bounds(rounds=3))
     leg, token = await lot.asked()
-    for number in range(1, MOST_ROUNDS):
+    for number in (1, 2):
         call = lot.retry(token, None, {f"q{number}": YES})
         retry = asyncio.gather(lot.parked.resume(call))
         await settled()
@@ -260,16 +260,17 @@ async def test_a_server_that_asks_round_after_round_is_stopped() -> None:
         (outcome,) = await retry
         token = token_of(outcome)
 
-    call = lot.retry(token, None, {f"q{MOST_ROUNDS}": YES})
+    call = lot.retry(token, None, {"q3": YES})
     retry = asyncio.gather(lot.parked.resume(call))
     await settled()
-    leg.asked(question("eleventh"))
+    leg.asked(question("fourth"))
     with pytest.raises(CannotAnswer) as refusal:
         await retry
 
     assert refusal.value.kind == "refused"
+    assert "more than 3 times in one call (`limits.rounds`)" in refusal.value.message
     assert opened(leg).cancelled
-    assert lot.channel.answered["eleventh"] == CANCEL
+    assert lot.channel.answered["fourth"] == CANCEL
     assert lot.freed == [leg]
 
 

@@ -32,7 +32,9 @@ class ServerReport(msgspec.Struct, frozen=True):
     in_flight: int = 0
     """Calls it is working on."""
     waiting: int = 0
-    """Calls that wait for a turn, for it or for one of its tools."""
+    """Calls that wait for a turn, for it or for one of its tools, or for a process of it."""
+    parked: int = 0
+    """Calls in which it asked something that their clients have yet to answer."""
     last_error: str | None = None
     command: tuple[str, ...] = ()
     """What it is started with, secrets masked; or the origin where it is reached."""

@@ -14,6 +14,7 @@ from gateway.calls.call import InputRequired
 from gateway.eras.profile import allowed
 from gateway.eras.questions import for_legacy, questions_in, refused
 from gateway.eras.sides import Reply
+from gateway.policy.phrases import duration
 from gateway.protocol import methods
 from gateway.protocol.errors import CannotAnswer
 from gateway.protocol.jsonrpc import (
@@ -30,12 +31,19 @@ from gateway.protocol.jsonrpc import (
 from gateway.protocol.meta import RELATED_TASK
 from gateway.protocol.revisions import Revision
 
-HUMAN_S = 600.0
-"""How long a client may take over one round: a person reads, thinks and types."""
-
 CANNOT = -32601
 
 Answering = Future[Result | Failure]
+
+
+@dataclass(slots=True)
+class Patience:
+    """What clients that are asked in mid-call are granted; one for all sessions."""
+
+    answer_s: float = 600.0
+    """How long a client may take over one round: a person reads, thinks and types."""
+    rounds: int = 10
+    """Of questions in one call: what SDK clients answer before they suspect a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class Questions:
     revision: Revision
     capabilities: Json
     """As the client declared them; None: it answers nothing."""
-    human_s: float = HUMAN_S
+    patience: Patience = field(default_factory=Patience)
     _open: dict[RequestId, "Answering"] = field(default_factory=dict)
 
     def answered(self, message: Result | Failure) -> None:
@@ -100,10 +108,13 @@ class Questions:
         try:
             for question in fitting.values():
                 self._send(question, reply, task)
-            async with asyncio.timeout(self.human_s):
+            async with asyncio.timeout(granted_s := self.patience.answer_s):
                 await _collect(fitting, asked, answers)
         except TimeoutError:
-            raise CannotAnswer("The client did not answer the server's question in time") from None
+            raise CannotAnswer(
+                f"The client did not answer the server's question in time: it had "
+                f"{duration(granted_s)} (`limits.answer`)"
+            ) from None
         finally:
             self._take_back(list(fitting.values()), reply)
         visited = [str(q.params["elicitationId"]) for q in fitting.values() if q.was_visited]

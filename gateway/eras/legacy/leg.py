@@ -21,7 +21,6 @@ from gateway.eras.questions import ANSWERED, ASKED, STATE, answer_for, given_up,
 from gateway.eras.sides import Answered, Channel, OpenRequest
 from gateway.protocol.errors import (
     Cancelled,
-    CannotAnswer,
     GatewayError,
     InvalidMessage,
     Superseded,
@@ -33,9 +32,6 @@ log = structlog.get_logger()
 
 TOGETHER_S = 0.015
 """Questions that come within this time are put to the client at once."""
-
-MOST_ROUNDS = 10
-"""As many as SDK clients answer before they suspect a loop."""
 
 MOST_ASKS = 32
 """Questions of one call that may wait at a time."""
@@ -69,7 +65,7 @@ class Keeper(Protocol):
     """Who keeps parked legs (`parked.Parked`), as far as a leg needs one."""
 
     def admit(self, leg: "Leg") -> None:
-        """Raises `GatewayError` if no more may be parked."""
+        """Raises `GatewayError` if it may not be parked, or not once more."""
 
     def keep(self, leg: "Leg") -> None:
         """It has just been parked, under its `tokens`."""
@@ -105,13 +101,16 @@ class Leg:
     end: Answered | GatewayError | None = None
     given_up: bool = False
     """It ended without an answer; the server may not know it yet."""
+    cause: str = "cancelled"
+    """Why, if so: one of `parked.EVENTS`."""
+    rounds: int = 0
+    """How often its client has been asked, counting what it is being asked now."""
     expires: float = 0.0
     weight: int = 0
     """Bytes it is known to hold."""
     _attached: Event | None = None
     """Of whoever waits; set when something has happened."""
     _moot: "Future[None] | None" = None
-    _rounds: int = 0
     _count: int = 0
     _progress: Progress | None = None
 
@@ -230,13 +229,11 @@ class Leg:
         return InputRequired(result, ours=True, moot=self._moot)
 
     def _begin_round(self, call: Call) -> None:
-        self._rounds += 1
+        self.rounds += 1
         try:
-            if self._rounds > MOST_ROUNDS:
-                raise CannotAnswer(f"The server asked for input more than {MOST_ROUNDS} times")
             self.keeper.admit(self)
         except GatewayError as error:
-            self.abandon(error.message)
+            self.abandon(error.message, "refused")
             raise
         self.owner = self.owner or owner_of(call)
         self.token = secrets.token_urlsafe(24)
@@ -286,10 +283,11 @@ class Leg:
             self._answer(ask, given_up(ask.method))
         self.asks.clear()
 
-    def abandon(self, reason: str) -> None:
+    def abandon(self, reason: str, cause: str = "cancelled") -> None:
         """Nobody comes back: release the server, tell it why. Never waits."""
         if self.end is not None:
             return
+        self.cause = cause
         self._leave_questions()
         self.opened.cancel(reason)
         self._end(Cancelled(reason), given_up=True)

@@ -12,14 +12,11 @@ from msgspec.structs import replace
 from gateway.calls.call import Call, InputRequired, Outcome, Spent
 from gateway.eras.legacy.asking import Questions
 from gateway.eras.middle import Middle
-from gateway.eras.questions import ANSWERED, STATE
+from gateway.eras.questions import ANSWERED, STATE, too_many_rounds
 from gateway.eras.sides import Reply
 from gateway.protocol import methods
 from gateway.protocol.errors import CannotAnswer
 from gateway.protocol.jsonrpc import Json, Notification
-
-MOST_ROUNDS = 10
-"""Of questions in one call: what SDK clients answer before they suspect a loop."""
 
 AGAIN_S = 0.1
 """A server that only wants to be called again is: not in a busy loop."""
@@ -38,12 +35,14 @@ class Rounds:
     async def handled(self, call: Call) -> Outcome:
         """Serve the call to its end. Raises `GatewayError`."""
         outcome = await self.middle.handle(call)
-        for _ in range(MOST_ROUNDS):
-            if not isinstance(outcome, InputRequired):
-                return outcome
+        left = most = self.client.patience.rounds
+        while isinstance(outcome, InputRequired) and left:
             outcome = await self._round(call, outcome)
+            left -= 1
+        if not isinstance(outcome, InputRequired):
+            return outcome
         self._abandon(call, outcome)
-        raise CannotAnswer(f"The server asked for input more than {MOST_ROUNDS} times")
+        raise too_many_rounds("The server", most)
 
     async def _round(self, call: Call, asked: InputRequired) -> Outcome:
         try:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gateway.calls.call import Caller
 from gateway.calls.notices import Elicited, ListChanged, Notice, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
-from gateway.eras.legacy.asking import Questions
+from gateway.eras.legacy.asking import Patience, Questions
 from gateway.eras.legacy.backlog import Backlog, Track
 from gateway.eras.legacy.streams import Streams
 from gateway.eras.sides import Stream
@@ -37,6 +37,7 @@ class Session:
     streams: Streams
     is_pair: bool = False
     """Of the transport with two endpoints: not to be had over the other one."""
+    patience: Patience = field(default_factory=Patience)
     level: str | None = None
     """Set by the client; None: whatever servers say."""
     watched: set[str] = field(default_factory=set)
@@ -55,7 +56,7 @@ class Session:
     def introduce(self, caller: Caller) -> None:
         """This is who the client says it is."""
         self.caller = replace(caller, session=self.id)
-        self.questions = Questions(caller.revision, caller.declared)
+        self.questions = Questions(caller.revision, caller.declared, self.patience)
 
     def hear(self, notice: Notice) -> None:
         """Implements `calls.notices.Hear`."""
@@ -119,6 +120,8 @@ class Sessions:
     clock: Callable[[], float]
     ended: Callable[[Session], None]
     """Told of each session that is over, whatever ended it."""
+    patience: Patience = field(default_factory=Patience)
+    """With clients that are asked something."""
     backlog: Backlog = field(init=False)
     """What their streams remember."""
     _held: "OrderedDict[str, Session]" = field(default_factory=OrderedDict)
@@ -137,7 +140,8 @@ class Sessions:
         if len(self._held) >= self.most:
             self._end(next((s for s in self if not s.is_busy), next(iter(self))))
         streams = Streams(self.backlog, caller.revision.polling)
-        session = Session(secrets.token_hex(16), caller, self.clock(), streams, is_pair)
+        id_ = secrets.token_hex(16)
+        session = Session(id_, caller, self.clock(), streams, is_pair, self.patience)
         self._held[session.id] = session
         return session
 

@@ -130,6 +130,7 @@ function showServers(servers) {
       cell(server.state, `state ${looks[server.state] ?? "warn"}`, `since ${server.since ?? "the start"}`),
       cell(server.eras.join(", ") || "–"),
       number(server.tools), number(server.in_flight), number(server.waiting ?? 0, "warn"),
+      number(server.parked ?? 0),
       number(server.restarts, "warn"),
       wide(server.last_error),
     );
