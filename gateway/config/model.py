@@ -8,6 +8,7 @@ Plain dataclasses, so that a gateway that runs need not hold what reads and chec
 does that by the annotations, in `judge`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, ClassVar, Literal
@@ -40,6 +41,7 @@ from gateway.config.units import (
     Rate,
     expected,
     seconds,
+    seconds_or_off,
     size_bytes,
     whole,
 )
@@ -283,6 +285,9 @@ class Limits(Section):
     """How many sessions of legacy clients may be open."""
     session_idle_s: Annotated[float, seconds()] = 1800.0
     """How long a session may be idle before it is closed."""
+    stream_age_s: Annotated[float, seconds_or_off()] = math.inf
+    """How long a stream may go on over one connection: clients that know how to take another
+    then do. For proxies that cut streams after a fixed time. Default: off."""
     drain_s: Annotated[float, seconds(or_zero=True)] = 10.0
     """How long calls may take to finish once the gateway was told to stop."""
     answer_s: Annotated[float, seconds()] = 600.0

@@ -90,6 +90,21 @@ def seconds(*, or_zero: bool = False) -> Written:
     )
 
 
+def seconds_or_off() -> Written:
+    """A duration, or `off`. Value in seconds, infinite for off."""
+    some = seconds()
+
+    def read(value: object) -> object:
+        if value == "off" or (isinstance(value, float) and math.isinf(value)):
+            return math.inf
+        try:
+            return some.read(value)
+        except Misfit:
+            raise expected("`off`, or a duration such as 30s, 5m or 1h") from None
+
+    return Written(read, {"anyOf": [*some.schema["anyOf"], {"const": "off"}]})
+
+
 def size_bytes(least: int, most: int) -> Written:
     """A size: `64KiB`, `4MiB`, or a number of bytes. Value in bytes, between the bounds."""
     what = f"a size such as 64KiB or 4MiB, from {spelt_size(least)} to {spelt_size(most)}"

@@ -1,5 +1,6 @@
 """Say what comes ahead of answers where everything goes out on one stream anyway."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.eras.sides import Stream, Tracks
@@ -31,6 +32,9 @@ class Aloud:
 
     def stream(self) -> None:
         """It is one."""
+
+    def when_old(self, aged: Callable[[], None]) -> None:
+        """It is as old as what it speaks to, and ends with that alone."""
 
     def end_with_client(self) -> None:
         """Requests end when the stream does."""

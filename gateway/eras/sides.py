@@ -94,6 +94,9 @@ class Reply(Protocol):
     def stream(self) -> None:
         """Turn the answer into an event stream now, even if there is nothing to say yet."""
 
+    def when_old(self, aged: Callable[[], None]) -> None:
+        """Make it a stream, and call this once if it gets as old as streams should."""
+
     def end_with_client(self) -> None:
         """From now on the client's going away cancels the task that serves this request.
         (2026-07-28 says so; in earlier revisions a lost connection cancels nothing.)"""
@@ -113,6 +116,12 @@ class Stream(Protocol):
 
     def end(self, last: bytes | None = None, id_: str | None = None) -> None:
         """Say `last`, if anything, and close."""
+
+    def leave(self) -> None:
+        """Close, though what it was opened for goes on: its client takes another."""
+
+    def when_old(self, aged: Callable[[], None]) -> None:
+        """Call this, at most once, when it is as old as streams should get."""
 
     def expect(self) -> None:
         """An answer is still to come on it: a gateway that stops lets it come."""

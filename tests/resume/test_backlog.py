@@ -34,6 +34,11 @@ class Written:
             self.said.append((id_, last))
         self.has_ended = True
 
+    def leave(self) -> None:
+        self.end()
+
+    def when_old(self, aged: Callable[[], None]) -> None: ...
+
     def expect(self) -> None: ...
 
     def expect_no_more(self) -> None: ...

@@ -223,6 +223,24 @@ def test_a_call_whose_client_is_away_goes_on_at_the_server(gate: Gate) -> None:
     assert run(converse()) == 0
 
 
+def test_a_connection_lost_before_there_was_a_stream_cancels_nothing_either(gate: Gate) -> None:
+    """Its answer cannot be fetched, since the client has seen no event to resume from."""
+
+    async def converse() -> str:
+        async with session_of(gate.url) as client, asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(client.call("old__sleep", {"ms": 400}))
+            await since.told("old", "tools/call")
+            calling.cancel()
+            await eventually_async(lambda: since.records(number=1))
+            return (await client.call("old__echo", {"text": "the session lives"})).text
+
+    since = gate.mark()
+    assert run(converse()) == "the session lives"
+
+    assert since.records(number=2)[0]["outcome"] == "ok"
+    assert since.heard("old", "notifications/cancelled") == []
+
+
 def test_streams_of_modern_clients_have_no_ids(gate: Gate) -> None:
     async def converse() -> Seen:
         async with Modern.to(gate.url) as client:

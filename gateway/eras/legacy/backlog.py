@@ -115,7 +115,7 @@ class Track:
         """Go on over this stream, first with what came after event number `after`."""
         before, self.stream = self.stream, stream
         if before is not None and before is not stream:
-            before.end()
+            before.leave()
         if after is not None:
             for event in self._events:
                 if event.number > after:

@@ -1,6 +1,7 @@
 """The event streams of one session: which there are, which is meant, which are let go."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.eras.legacy.backlog import Backlog, Track
 from gateway.eras.sides import Stream
@@ -78,6 +79,16 @@ class Streams:
         name = track.name_of(number)
         if self.primes and name is not None:
             stream.prime(name, RETRY_MS)
+            stream.when_old(partial(self._change, stream, track))
+
+    def _change(self, stream: Stream, track: Track) -> None:
+        """Its connection is as old as it should get: its client goes on over another, from
+        what it has seen last (2025-11-25: "closing the connection ... to avoid holding a
+        long-lived connection")."""
+        if track.stream is stream:
+            track.detach(stream)
+            stream.prime(track.name_of(track.newest) or "", RETRY_MS)
+            stream.leave()
 
     def _make_room(self) -> None:
         """Bounded in number and in bytes; what runs is never let go."""

@@ -3,7 +3,8 @@
 Source: 2026-07-28, basic/patterns/subscriptions.
 """
 
-from contextlib import ExitStack
+import asyncio
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,7 +44,8 @@ class Filter:
 async def listen(
     middle: Middle, tasks: TaskMethods, request: Request, caller: Caller, reply: Reply
 ) -> dict[str, Json]:
-    """Serve one listen until the client goes (which cancels this) or the gateway closes.
+    """Serve one listen until the client goes (which cancels this), the gateway closes, or
+    the stream is old: its client then sends another.
 
     Returns the closing result. Raises `InvalidParams` for a filter that is none.
     """
@@ -59,7 +61,10 @@ async def listen(
         await middle.tasks.follow(wanted.tasks)
         params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
         reply.push(Notification(methods.ACKNOWLEDGED, params))
-        await middle.closing.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None) as until:
+                reply.when_old(lambda: until.reschedule(0.0))
+                await middle.closing.wait()
     return {"_meta": {meta.SUBSCRIPTION: request.id}}
 
 

@@ -46,14 +46,14 @@ Tools (arguments in brackets, with their defaults):
     log [count=1, level=info, text]  log notifications
     fail [text]                  isError: true                   error [code=-32000, message, data]
     crash [code=1, signal, stderr]   leaves in the middle of the call
-    huge [bytes=1048576]         a text of that many bytes       rich   every kind of content
+    huge [bytes=1048576, ms]     a text of that many bytes       rich   every kind of content
     endless [bytes]              that many bytes with no newline, then a newline, then the answer
     raw [text]                   writes the text as a line of its own first, then answers
     odd [shape, right=true]      an answer of a wrong shape, then (right) the proper one; shapes:
                                  unknown_id string_id null_id no_id both neither null_result
                                  no_jsonrpc array twice request_like
-    ask [method=ping, params]    asks the client and answers with what came back as JSON (modern: an
-                                 input_required round, except ping)
+    ask [method=ping, params, ms]  asks the client and answers with what came back as JSON (modern:
+                                 an input_required round, except ping)
     add_tool [name], remove_tool [name]   changes the list and announces it
     notify [method, params]      sends that notification         touch [uri]  resources/updated
     stderr [lines=1, text, bytes]    writes to stderr

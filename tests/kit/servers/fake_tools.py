@@ -163,8 +163,10 @@ def crash(call: Running) -> None:
     os._exit(call.arguments.get("code", 1))
 
 
-def huge(call: Running) -> Message:
+def huge(call: Running) -> Message | None:
     """Answers with a long text."""
+    if call.pause(call.arguments.get("ms", 0)):
+        return None
     return text("x" * call.arguments.get("bytes", 1 << 20))
 
 
@@ -228,6 +230,7 @@ def ask(call: Running) -> Message:
     """Asks the client in the middle of the call."""
     method = call.arguments.get("method", "ping")
     params = call.arguments.get("params", {})
+    call.pause(call.arguments.get("ms", 0))
     if not call.modern or method == "ping":
         return text(json.dumps(call.talk.ask(method, params)))
     if "inputResponses" in call.params:
