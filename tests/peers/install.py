@@ -18,6 +18,10 @@ ENVIRONMENTS = {
     ],
     # The oldest of 1.x, of November 2024: before Streamable HTTP.
     "mcp-first": ["mcp==1.0.0"],
+    # The oldest that speaks 2025-03-26.
+    "mcp-early": ["mcp==1.9.0", "pydantic==2.10.6"],
+    # The oldest that speaks 2025-06-18.
+    "mcp-middle": ["mcp==1.10.0", "pydantic==2.10.6"],
     # Dies of any request before `initialize`, as all before 1.9.4 do.
     "mcp-old": ["mcp==1.6.0", "pydantic==2.10.6"],
 }
