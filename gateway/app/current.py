@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from gateway.config.load import Loaded
+from gateway.config.loaded import Loaded
 from gateway.config.model import AnyServer, Config
 from gateway.policy.rules import Rules
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gateway.config.load import Loaded
+from gateway.config.loaded import Loaded
 from gateway.config.model import Config, HttpServer
 
 Prints = Mapping[Path, bytes | None]

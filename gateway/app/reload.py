@@ -18,8 +18,9 @@ from gateway.app.files import Prints, files_of, files_of_servers, prints
 from gateway.app.gateway import Gateway
 from gateway.calls.notices import ListChanged
 from gateway.catalog.catalog import changed_kinds
+from gateway.config.aside import load_aside
 from gateway.config.complaints import Complaint, ConfigError
-from gateway.config.load import Loaded, load
+from gateway.config.loaded import Loaded
 from gateway.config.model import Config
 
 log = structlog.get_logger()
@@ -104,7 +105,7 @@ class Reloader:
     def _read(self) -> Loaded:
         """In a thread. What changes while it is read is found changed at the next look."""
         before = self._seen = prints(files_of(self.gateway.current.loaded))
-        loaded = load(self._file, self.environ, self.cwd)
+        loaded = load_aside(self._file, self.environ, self.cwd)
         now = prints(files_of(loaded))
         self._seen = {file: before.get(file, print_) for file, print_ in now.items()}
         return loaded

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from gateway.app.compose import compose
 from gateway.app.gateway import Gateway
-from gateway.config.load import Loaded
+from gateway.config.loaded import Loaded
 from gateway.observe.stream import LineStream
 
 

@@ -11,7 +11,8 @@ from gateway.cli.reach import here
 from gateway.cli.screen import count, is_terminal, show_json
 from gateway.config.complaints import Complaint, ConfigError, render
 from gateway.config.environ import environment
-from gateway.config.load import Loaded, examine, load
+from gateway.config.load import examine, load
+from gateway.config.loaded import Loaded
 from gateway.config.schema import schema as made_schema
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.cli.ending import Failed, Misconfigured
 
 if TYPE_CHECKING:
-    from gateway.config.load import Loaded
+    from gateway.config.loaded import Loaded
     from gateway.config.units import Address
 
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}

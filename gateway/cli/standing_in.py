@@ -14,7 +14,7 @@ from gateway.cli.reach import Reach, here, loaded
 
 if TYPE_CHECKING:
     from gateway.app.gateway import Gateway
-    from gateway.config.load import Loaded
+    from gateway.config.loaded import Loaded
     from gateway.config.model import Server
 
 T = TypeVar("T")

@@ -1,63 +1,21 @@
 """Find the configuration file, and turn it into a `Config` or into all that is wrong with it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.config.check import Which, doubts
 from gateway.config.clients import adapt
-from gateway.config.complaints import Complaint, ConfigError, Finding, Quotes, veiled
-from gateway.config.document import Document, Flaw, Marks
+from gateway.config.complaints import Complaint, ConfigError, Quotes
+from gateway.config.document import Marks
 from gateway.config.interpolate import Substitution
 from gateway.config.judge import judge
+from gateway.config.loaded import Loaded, Places
 from gateway.config.model import Config, HttpServer
 from gateway.config.reading import SecretFile, read_document
 from gateway.config.settle import Settling
 
 FILE_NAME = "onegate.yaml"
 VARIABLE = "ONEGATE_CONFIG"
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A configuration that holds, and where each setting came from."""
-
-    config: Config
-    file: Path
-    marks: Marks = field(repr=False)
-    warnings: tuple[Complaint, ...] = ()
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values that must not be shown anywhere: from `${...}`, and all of `env` and `headers`."""
-    places: "Places | None" = field(default=None, repr=False)
-    secret_files: frozenset[Path] = frozenset()
-    """What `${file:PATH}` read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Gives findings their place in the file."""
-
-    shown: str
-    document: Document
-    marks: Marks
-    quotes: Quotes
-
-    def complaint(self, finding: Finding) -> Complaint:
-        span = self.marks.span_of(finding.path, at_key=finding.at_key) if finding.path else None
-        return Complaint(
-            file=self.shown,
-            problem=finding.problem,
-            path=self.marks.as_written(veiled(finding.path)),
-            line=span.line if span else None,
-            column=span.column if span else None,
-            excerpt=self.quotes.quote(span) if span else "",
-            meant=finding.meant,
-            severity=finding.severity,
-        )
-
-    def flaw(self, flaw: Flaw) -> Complaint:
-        span, quoted = flaw.span, self.quotes.quote(flaw.span)
-        return Complaint(self.shown, flaw.problem, (), span.line, span.column, quoted)
 
 
 def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> Loaded:

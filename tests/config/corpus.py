@@ -4,7 +4,8 @@ from pathlib import Path
 
 from gateway.config.complaints import ConfigError
 from gateway.config.document import Node
-from gateway.config.load import Loaded, load
+from gateway.config.load import load
+from gateway.config.loaded import Loaded
 from gateway.config.model import Config, HttpServer, StdioServer
 
 CORPUS = Path(__file__).parent / "corpus"
