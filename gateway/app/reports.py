@@ -23,6 +23,7 @@ from gateway.edge.admin.operator import (
     Check,
     Explanation,
     Readiness,
+    SecondReport,
     ServerReport,
     Setting,
     ToolReport,
@@ -211,6 +212,7 @@ class Reports:
             last_error=lane.last_error or None,
             command=server.opener.dial.shown,
             required=server.section.required,
+            second=_second(server),
         )
 
     def _tool(self, entry: Entry) -> ToolReport:
@@ -236,6 +238,19 @@ def _pids(server: Downstream) -> tuple[int, ...]:
     """Of what all clients share first, then of what is one client's own."""
     every = (*server.connections, *server.apart.pool.connections)
     return tuple(pid for one in every if (pid := one.transport.pid) is not None)
+
+
+def _second(server: Downstream) -> SecondReport | None:
+    lane = server.second
+    if lane is None or len(server.eras) < 2:
+        return None
+    return SecondReport(
+        server.eras[1].value,
+        lane.phase.value,
+        _since(lane),
+        sum(lane.restarts.values()),
+        lane.last_error or None,
+    )
 
 
 def _since(lane: Lane) -> str:

@@ -29,16 +29,33 @@ def servers(
             *([str(each.restarts)] if restarts else []),
             *([each.last_error or ""] if errors else []),
         ]
-        for each in reports
+        for server in reports
+        for each in (server, *_second(server))
     ]
     columns += [Column("RESTARTS", right=True)] if restarts else []
     columns += [Column("LAST ERROR")] if errors else []
     return Grid(columns, rows)
 
 
+def _second(server: ServerReport) -> Iterable[ServerReport]:
+    """A line of its own for the process of a server's second era."""
+    if (second := server.second) is not None:
+        yield ServerReport(
+            f"{server.name} ({second.era})",
+            second.state,
+            (second.era,),
+            restarts=second.restarts,
+            tools=server.tools,
+            prompts=server.prompts,
+            resources=server.resources,
+            last_error=second.last_error,
+        )
+
+
 def troubles(reports: Iterable[ServerReport]) -> list[tuple[str, str]]:
     """Of the servers that are not well: name, and why."""
-    return [(each.name, each.last_error) for each in down(reports) if each.last_error]
+    every = [each for server in reports for each in (server, *_second(server))]
+    return [(each.name, each.last_error) for each in down(every) if each.last_error]
 
 
 def down(reports: Iterable[ServerReport]) -> list[ServerReport]:

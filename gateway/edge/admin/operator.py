@@ -13,6 +13,16 @@ Tell = Callable[[Any], None]
 which only ask need not load the calls."""
 
 
+class SecondReport(msgspec.Struct, frozen=True):
+    """The process for the clients of a server's second era, from the first of them on."""
+
+    era: str
+    state: str
+    since: str | None = None
+    restarts: int = 0
+    last_error: str | None = None
+
+
 class ServerReport(msgspec.Struct, frozen=True):
     """One configured server, as it is now."""
 
@@ -39,6 +49,8 @@ class ServerReport(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     """What it is started with, secrets masked; or the origin where it is reached."""
     required: bool = False
+    second: SecondReport | None = None
+    """What is said of `state`, `since` and `last_error` is the first process's."""
 
 
 class ToolReport(msgspec.Struct, frozen=True):

@@ -121,9 +121,17 @@ function plot(title, lines, format) {
 
 let chosen = null;
 
+// The process of a server's second era has a row of its own.
+function withSecond(server) {
+  const second = server.second;
+  if (!second) return [server];
+  const own = { name: `${server.name} (${second.era})`, eras: [second.era], in_flight: 0, waiting: 0 };
+  return [server, { ...server, ...second, ...own }];
+}
+
 function showServers(servers) {
   const looks = { ready: "good", disabled: "", stopped: "", failed: "bad" };
-  byId("servers").tBodies[0].replaceChildren(...servers.map((server) => {
+  byId("servers").tBodies[0].replaceChildren(...servers.flatMap(withSecond).map((server) => {
     const row = element("tr");
     row.append(
       cell(server.name, "name", server.command.join(" ")),
