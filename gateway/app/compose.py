@@ -8,6 +8,7 @@ import secrets
 import time
 from asyncio import TaskGroup
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -17,7 +18,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.reports import Reports
 from gateway.app.servers import Assembly
 from gateway.calls.call import Call, InputRequired
-from gateway.calls.notices import Board
+from gateway.calls.notices import Board, Owner
 from gateway.calls.pipeline import chain
 from gateway.calls.routing import Forward, Resolve
 from gateway.calls.watching import Watching
@@ -159,7 +160,7 @@ def compose(
         environ,
         us,
         config.limits.line_bytes,
-        lambda server, kinds: _published(fleet, metrics, server, kinds),
+        partial(_published, fleet, metrics),
         Profiles(),
         Places(),
         Room(),
@@ -185,9 +186,13 @@ def compose(
 
 
 async def _published(
-    fleet: Fleet, metrics: Metrics, server: Downstream, kinds: frozenset[Kind]
+    fleet: Fleet,
+    metrics: Metrics,
+    server: Downstream,
+    kinds: frozenset[Kind],
+    owner: Owner | None,
 ) -> None:
-    await fleet.published(server, kinds)
+    await fleet.published(server, kinds, owner)
     own = (e.route.name for e in fleet.shelf.current.of(Kind.TOOL) if e.route.server == server.name)
     metrics.listed(server.name, own)
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from gateway.calls.notices import Owner
 from gateway.catalog.entries import Kind
 from gateway.config.model import AnyServer, HttpServer, Limits
 from gateway.downstream.apart import Apart
@@ -26,8 +27,6 @@ from gateway.protocol.jsonrpc import Fields
 PATIENT = RestartPolicy(exits_allowed=1_000_000)
 """For a server elsewhere: networks come back, and trying costs nobody a process."""
 
-Published = Callable[[Downstream, frozenset[Kind]], Awaitable[None]]
-
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
@@ -41,7 +40,7 @@ class Assembly:
     environ: Mapping[str, str]
     us: Fields
     line_bytes: int
-    published: Published
+    published: Callable[[Downstream, frozenset[Kind], Owner | None], Awaitable[None]]
     profiles: Profiles
     places: Places
     room: Room

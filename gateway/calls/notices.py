@@ -33,19 +33,36 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 """RFC 5424 severities, most verbose first, as MCP spells them."""
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """Whose own process something happened in: others have not seen it happen."""
+
+    session: str | None = None
+    """One client's; None: the principal's."""
+    principal: str | None = None
+    in_sessions: bool = False
+    """The principal's sessions use it as well; else only its clients that have none."""
+
+    def is_(self, principal: str | None, session: str | None = None) -> bool:
+        """Whether such a client uses it."""
+        if self.session is not None:
+            return session == self.session
+        return principal == self.principal and (self.in_sessions or session is None)
+
+
 class ListChanged(msgspec.Struct, frozen=True):
     """Clients should read this list again (`resource` stands for templates too)."""
 
     kind: Kind
+    owner: Owner | None = None
+    """None: it concerns everybody."""
 
 
 class ResourceUpdated(msgspec.Struct, frozen=True):
-    """`uri` is the exposed one; `params` is what else the server said. Where it happened in
-    one client's own process, `session` is that client's: others have not seen it happen."""
+    """`uri` is the exposed one; `params` is what else the server said."""
 
     uri: str
     params: Fields
-    session: str | None = None
+    owner: Owner | None = None
 
 
 class TaskChanged(msgspec.Struct, frozen=True):

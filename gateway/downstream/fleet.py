@@ -10,7 +10,15 @@ import structlog
 from msgspec.structs import asdict
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import LEVELS, Board, Elicited, ListChanged, Notice, ResourceUpdated
+from gateway.calls.notices import (
+    LEVELS,
+    Board,
+    Elicited,
+    ListChanged,
+    Notice,
+    Owner,
+    ResourceUpdated,
+)
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
@@ -49,7 +57,8 @@ class Fleet:
     web: Web = field(init=False)
     """Which servers elsewhere are reached with."""
     succession: Succession = field(init=False)
-    _announced: frozenset[Kind] = frozenset()
+    _announced: frozenset[tuple[Kind, Owner | None]] = frozenset()
+    """What servers said had changed, and to whom."""
     _restocked: asyncio.Event | None = None
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
@@ -122,10 +131,13 @@ class Fleet:
 
     # --- what servers say ---
 
-    async def published(self, server: Downstream, announced: frozenset[Kind]) -> None:
-        """A server's lists were read. Returns once they are on offer; clients are told what
-        changed, or was said to have."""
-        self._announced |= announced
+    async def published(
+        self, server: Downstream, announced: frozenset[Kind], owner: Owner | None = None
+    ) -> None:
+        """A server's lists were read, or those of `owner`'s own process of it. Returns once
+        they are on offer. Clients are told what changed; and what was said to have, in a
+        process of theirs."""
+        self._announced |= {(kind, owner) for kind in announced}
         if self._restocked is None:
             self._restocked = asyncio.Event()
             self._beside(self._restock_soon(self._restocked), server.name)
@@ -138,10 +150,14 @@ class Fleet:
         await asyncio.sleep(max(0.0, self._merged_at + MERGE_EVERY_S - self.clock()))
         self._restocked = None
         announced, self._announced = self._announced, frozenset()
-        changed = self._restock() | announced
+        changed = self._restock() | {kind for kind, owner in announced if owner is None}
         self._merged_at = self.clock()
-        for kind in sorted({Kind.RESOURCE if k is Kind.TEMPLATE else k for k in changed}):
+        told = {_told_as(kind) for kind in changed}
+        for kind in sorted(told):
             self.board.post(ListChanged(kind))
+        for kind, owner in {(_told_as(kind), owner) for kind, owner in announced}:
+            if kind not in told:
+                self.board.post(ListChanged(kind, owner))
         done.set()
 
     def heard(self, name: str, connection: Connection, notice: Notice) -> None:
@@ -151,12 +167,14 @@ class Fleet:
                 if name in self.servers:  # else it is leaving, and its lists are nobody's
                     self.servers[name].heard(connection, notice)
             case ResourceUpdated(uri, params):
-                shown = self.shelf.current.offered_uri(name, uri)
-                session = self._session_of(connection)
-                self.board.post(ResourceUpdated(shown, {**params, "uri": shown}, session))
+                owner = self._owner_of(connection)
+                if owner is not None or self._is_shared(connection):
+                    shown = self.shelf.current.offered_uri(name, uri)
+                    self.board.post(ResourceUpdated(shown, {**params, "uri": shown}, owner))
             case Elicited(params):
-                if session := self._session_of(connection):
-                    self.board.post(Elicited(params, session))
+                owner = self._owner_of(connection)
+                if owner is not None and owner.session is not None:
+                    self.board.post(Elicited(params, owner.session))
             case _:
                 self.board.post(notice)
 
@@ -176,10 +194,13 @@ class Fleet:
             for server in self.servers.values():
                 server.expect(caller)
 
-    def _session_of(self, connection: Connection) -> str | None:
-        """The session that this conversation serves alone; None: no session's, or everybody's."""
-        found = (server.apart.pool.session_of(connection) for server in self.succession.all)
+    def _owner_of(self, connection: Connection) -> Owner | None:
+        """Whom this conversation serves alone; None: everybody, or nobody (any more)."""
+        found = (server.apart.pool.owner_of(connection) for server in self.succession.all)
         return next(filter(None, found), None)
+
+    def _is_shared(self, connection: Connection) -> bool:
+        return any(connection in server.connections for server in self.succession.all)
 
     def ended(self, session: str) -> None:
         """A session is over: so are the processes that served it alone."""
@@ -212,7 +233,7 @@ class Fleet:
         async with asyncio.TaskGroup() as tasks:
             for name in concerned:
                 server = self.servers[name]
-                for connection in (*server.connections[:1], *server.apart.pool.connections):
+                for connection in (*server.connections, *server.apart.pool.connections):
                     tasks.create_task(self._watch(server, connection))
 
     def wish_level(self, level: str) -> None:
@@ -235,10 +256,10 @@ class Fleet:
             self._beside(self._set_level(connection, self._level), server.name)
 
     async def _watch(self, server: Downstream, connection: Connection) -> None:
-        is_sessions = server.apart.pool.session_of(connection) is not None
-        is_private = connection in server.apart.pool.connections
-        if not is_sessions and (is_private or server.main.connection not in (None, connection)):
-            return  # over one connection for everybody, and one for each that has its own
+        if connection is not server.main.connection and not server.apart.pool.owner_of(connection):
+            # Over one connection for everybody, and one for each that has its own. This runs a
+            # moment after either was told of: by then what is the main one is known as that.
+            return
         mine = {route for uri in self._watched if (route := self._own(server.name, uri))}
         with suppress(TimeoutError, GatewayError):
             async with asyncio.timeout(WATCHED_WITHIN_S):
@@ -257,3 +278,8 @@ class Fleet:
         catalog: Catalog = self.shelf.current
         found = (catalog.resolve(Kind.RESOURCE, uri) for uri in uris)
         return {entry.route.server for entry in found if entry is not None}
+
+
+def _told_as(kind: Kind) -> Kind:
+    """One notification speaks of resources and of their templates."""
+    return Kind.RESOURCE if kind is Kind.TEMPLATE else kind

@@ -15,6 +15,7 @@ from functools import partial
 import structlog
 
 from gateway.calls.call import Spent
+from gateway.calls.notices import Owner
 from gateway.config.model import AnyServer
 from gateway.downstream.connection import Connection
 from gateway.downstream.environment import CannotStart
@@ -101,12 +102,10 @@ class Pool:
         """The connections that serve only this one."""
         return [seat.connection for seat in self._seats if seat.of.key == key]
 
-    def session_of(self, connection: Connection) -> str | None:
-        """The session that this connection serves alone."""
-        for seat in self._seats:
-            if seat.connection is connection and seat.of.key[0] == "session":
-                return seat.of.key[1]
-        return None
+    def owner_of(self, connection: Connection) -> Owner | None:
+        """Whom this connection serves alone."""
+        found = (seat.of.owner for seat in self._seats if seat.connection is connection)
+        return next(found, None)
 
     def seat_over(self, link: object) -> Seat | None:
         """The seat whose conversation this is."""

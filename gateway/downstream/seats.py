@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.calls.call import Caller
+from gateway.calls.notices import Owner
 from gateway.downstream.connection import Connection
 from gateway.downstream.waiting import WaitingLine
 from gateway.eras.profile import Profile
@@ -22,6 +23,13 @@ class Whose:
     era: Era
     is_lease: bool = False
 
+    @property
+    def owner(self) -> Owner:
+        kind, name = self.key
+        if kind == "session":
+            return Owner(session=name)
+        return Owner(principal=name, in_sessions=kind == "principal")
+
     def is_like(self, other: "Whose") -> bool:
         """Whether a process started for one would do for the other."""
         return (self.profile, self.era) == (other.profile, other.era)
@@ -34,7 +42,8 @@ def whose(isolation: str, caller: Caller, era: Era, profile: Profile | None) -> 
     kept apart, so that no question can reach the wrong person.
     """
     mine = ("principal", caller.principal)
-    theirs = mine if caller.session is None else ("session", caller.session)
+    sessionless = ("sessionless", caller.principal)
+    theirs = sessionless if caller.session is None else ("session", caller.session)
     match isolation:
         case "shared":
             return None

@@ -17,7 +17,7 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.calls.call import Call, Caller, Outcome
-from gateway.calls.notices import ListChanged, Notice
+from gateway.calls.notices import ListChanged, Notice, Owner
 from gateway.catalog.entries import Kind, Listing
 from gateway.config.model import AnyServer
 from gateway.downstream.apart import Apart
@@ -58,7 +58,7 @@ LISTED_TOGETHER = {kind: frozenset({kind}) for kind in Kind} | {
 @dataclass(slots=True, eq=False)
 class Downstream:
     """`published` is told whenever the listing is read anew, with the kinds the server
-    itself said had changed."""
+    itself said had changed; and whose process said so, if not everybody's."""
 
     name: str
     section: AnyServer
@@ -68,7 +68,7 @@ class Downstream:
     memory: Memory
     tasks: TaskGroup
     clock: Callable[[], float]
-    published: Callable[["Downstream", frozenset[Kind]], Awaitable[None]]
+    published: Callable[["Downstream", frozenset[Kind], Owner | None], Awaitable[None]]
     connected: Callable[["Downstream", Connection], None]
     """A connection has just become ready: subscribe again, set levels again."""
     apart: Apart
@@ -88,7 +88,8 @@ class Downstream:
     _in_vain: int = 0
     """Rounds of finding out that found nothing."""
     _changed: set[Kind] = field(default_factory=set)
-    _learning: set[Connection] = field(default_factory=set)
+    _learning: dict[Connection, set[Kind]] = field(default_factory=dict)
+    """Private ones about to be read again, and what they said had changed."""
 
     def __post_init__(self) -> None:
         self.eras = CONFIGURED[self.section.protocol]
@@ -228,8 +229,9 @@ class Downstream:
             return
         if connection in self.apart.pool.connections:
             if connection not in self._learning:
-                self._learning.add(connection)
+                self._learning[connection] = set()
                 self._beside(self._learn_again(connection))
+            self._learning[connection].add(notice.kind)
         elif self.main.phase is Phase.STARTING:
             self._changed.add(notice.kind)  # its lists are just being read
         elif self.main.connection is connection:
@@ -344,19 +346,21 @@ class Downstream:
     async def learn(self, connection: Connection) -> None:
         """A private connection may list more than the shared one."""
         if await self.lists.learn(connection):
-            await self.published(self, frozenset())
+            await self.published(self, frozenset(), None)
 
     async def _learn_again(self, connection: Connection) -> None:
         await asyncio.sleep(QUIET_S)
-        self._learning.discard(connection)
-        await self.learn(connection)
+        said = frozenset(self._learning.pop(connection))
+        owner = self.apart.pool.owner_of(connection)
+        await self.lists.learn(connection)
+        await self.published(self, said if owner else frozenset(), owner)
 
     async def _read_lists(self, connection: Connection) -> None:
         greeting = connection.greeting
         self.listing = replace(self.listing, instructions=greeting.instructions)
         self._changed.clear()
         await self.lists.read(connection, Kind)
-        await self.published(self, frozenset())
+        await self.published(self, frozenset(), None)
         if self._known and self._known.version != greeting.version and len(self.eras) == 1:
             self.eras = () if self.section.protocol == "auto" else self.eras
         await self._connected(connection)
@@ -379,7 +383,7 @@ class Downstream:
         self._changed.clear()
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)
-        await self.published(self, frozenset() if quietly else changed)
+        await self.published(self, frozenset() if quietly else changed, None)
         if connection is self.main.connection:
             await self._remember(connection)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import Elicited, ListChanged, Notice, ResourceUpdated, TaskTold
+from gateway.calls.notices import Elicited, ListChanged, Notice, Owner, ResourceUpdated, TaskTold
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.asking import Patience, Questions
 from gateway.eras.legacy.backlog import Backlog, Track
@@ -61,10 +61,10 @@ class Session:
     def hear(self, notice: Notice) -> None:
         """Implements `calls.notices.Hear`."""
         match notice:
-            case ListChanged(kind):
+            case ListChanged(kind, owner) if self._is_told(owner):
                 self._say(CHANGED[kind], CHANGED[kind], {})
-            case ResourceUpdated(uri, params, session) if uri in self.watched:
-                if session in (None, self.id):
+            case ResourceUpdated(uri, params, owner) if uri in self.watched:
+                if self._is_told(owner):
                     self._say(uri, methods.UPDATED, params)
             case TaskTold(id_, session, params) if session == self.id:
                 self._say(id_, methods.TASK_STATUS, params)
@@ -100,6 +100,9 @@ class Session:
     @property
     def is_busy(self) -> bool:
         return self.streams.standalone.stream is not None or bool(self.calls)
+
+    def _is_told(self, owner: Owner | None) -> bool:
+        return owner is None or owner.is_(self.caller.principal, self.id)
 
     def _say(self, key: str, method: str, params: Fields) -> None:
         if self.streams.standalone.stream is not None:

@@ -56,7 +56,8 @@ async def listen(
     with ExitStack() as last:
         last.callback(middle.watching.drop, wanted.uris)
         await middle.watching.add(wanted.uris)  # the client may go while servers are told
-        last.callback(middle.board.subscribe(partial(_tell, reply, request.id, wanted, tasks)))
+        tell = partial(_tell, reply, request.id, wanted, tasks, caller.principal)
+        last.callback(middle.board.subscribe(tell))
         last.callback(middle.tasks.unfollow, wanted.tasks)
         await middle.tasks.follow(wanted.tasks)
         params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
@@ -107,13 +108,22 @@ def _task_ids(asked: dict[str, Json]) -> list[str] | None:
     return ids
 
 
-def _tell(reply: Reply, id_: RequestId, wanted: Filter, tasks: TaskMethods, notice: Notice) -> None:
+def _tell(
+    reply: Reply,
+    id_: RequestId,
+    wanted: Filter,
+    tasks: TaskMethods,
+    principal: str | None,
+    notice: Notice,
+) -> None:
     tag = {meta.SUBSCRIPTION: id_}
     match notice:
-        case ListChanged(kind) if kind in wanted.kinds:
-            reply.push(Notification(CHANGED[kind], {"_meta": tag}))
-        case ResourceUpdated(uri, params, None) if uri in wanted.uris:
-            reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
+        case ListChanged(kind, owner) if kind in wanted.kinds:
+            if owner is None or owner.is_(principal):
+                reply.push(Notification(CHANGED[kind], {"_meta": tag}))
+        case ResourceUpdated(uri, params, owner) if uri in wanted.uris:
+            if owner is None or owner.is_(principal):
+                reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
         case TaskTold(task, _, params) if task in wanted.tasks:
             reply.push(Notification(methods.TASKS_TOLD, {**params, "_meta": tag}))
         case BackgroundMoved(going) if going.handle in wanted.tasks:
