@@ -43,6 +43,17 @@ class Remembered(msgspec.Struct, frozen=True):
     """Those of its other era, if it has two."""
     instructions: str | None = None
 
+    @classmethod
+    def of(cls, listing: Listing) -> "Remembered":
+        return cls(
+            tools=listing.tools,  # type: ignore[arg-type]  # shallow by construction
+            prompts=listing.prompts,  # type: ignore[arg-type]
+            resources=listing.resources,  # type: ignore[arg-type]
+            templates=listing.templates,  # type: ignore[arg-type]
+            capabilities=tuple(sorted(listing.capabilities)),
+            instructions=listing.instructions,
+        )
+
     def listing(self, server: str) -> Listing:
         return Listing(
             server,

@@ -388,18 +388,12 @@ class Downstream:
             await self._remember(connection)
 
     async def _remember(self, connection: Connection) -> None:
-        listing, greeting = self.listing, connection.greeting
-        self._known = Remembered(
+        self._known = replace(
+            Remembered.of(self.listing),
             eras=self.eras,
             offer=connection.offer.name,
             transport=connection.transport.way,
-            version=greeting.version,
-            tools=listing.tools,  # type: ignore[arg-type]  # shallow by construction
-            prompts=listing.prompts,  # type: ignore[arg-type]
-            resources=listing.resources,  # type: ignore[arg-type]
-            templates=listing.templates,  # type: ignore[arg-type]
-            capabilities=tuple(sorted(listing.capabilities)),
+            version=connection.greeting.version,
             beside=tuple(sorted(self.lists.beside)),
-            instructions=listing.instructions,
         )
         await self.memory.remember(self.key, self._known)
