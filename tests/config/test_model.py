@@ -27,6 +27,11 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     assert (limits.line_bytes, limits.body_bytes, limits.header_bytes) == (2**24, 2**22, 2**16)
     assert (limits.sessions, limits.session_idle_s) == (10_000, 1800)
     assert (limits.request_s, limits.drain_s) == (30, 10)
+    assert (limits.answer_s, limits.rounds) == (600, 10)
+    assert (limits.parked, limits.parked_per_principal) == (128, 64)
+    assert (limits.parked_call_bytes, limits.parked_total_bytes) == (2**22, 2**26)
+    assert (limits.processes, server.processes) == (256, 32)
+    assert (server.process_idle_s, server.owned_process_idle_s) == (300, 1800)
     assert (server.start_timeout_s, server.stop_grace_s, server.queue) == (30, 5, 64)
     assert (server.isolation, server.protocol, server.prefix) == ("auto", "auto", None)
 

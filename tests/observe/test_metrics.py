@@ -211,6 +211,31 @@ def test_states_are_asked_for_at_the_scrape() -> None:
     assert value(found, "onegate_log_lines_dropped_total") == 8
 
 
+ASKING = ServerStats(
+    "dice",
+    up=True,
+    parked=3,
+    parked_bytes=4096,
+    parked_events={"parked": 5, "expired": 2},
+    processes={"busy": 3, "spare": 1},
+    waiting=2,
+)
+
+
+def test_what_waits_for_answers_and_for_processes_is_told_at_the_scrape() -> None:
+    found = samples(new_metrics(GatewayStats((ASKING,))))
+
+    assert value(found, "onegate_calls_parked", server="dice") == 3
+    assert value(found, "onegate_parked_bytes", server="dice") == 4096
+    name = "onegate_parked_events_total"
+    assert value(found, name, server="dice", event="parked") == 5
+    assert value(found, name, server="dice", event="expired") == 2
+    name = "onegate_private_processes"
+    assert value(found, name, server="dice", state="busy") == 3
+    assert value(found, name, server="dice", state="spare") == 1
+    assert value(found, "onegate_private_processes_awaited", server="dice") == 2
+
+
 def test_the_build_and_the_process_are_described() -> None:
     found = samples(new_metrics())
     (build,) = [one for one in found if one.name == "onegate_build_info"]
@@ -256,13 +281,15 @@ def test_the_format_is_what_the_scraper_accepts(accept: str, content_type: str) 
 
 
 def test_openmetrics_is_strictly_right() -> None:
-    metrics = new_metrics(GatewayStats((ServerStats("dice", True, 1, {"exit": 1}),), {"legacy": 1}))
+    servers = ASKING, ServerStats("clock", True, 1, {"exit": 1})
+    metrics = new_metrics(GatewayStats(servers, {"legacy": 1}))
     call(metrics)
     text, _ = run(metrics.scrape(OPENMETRICS))
 
     families = parse_openmetrics(text.decode())  # type: ignore[no-untyped-call]  # it has no types
     assert {family.name for family in families} >= {
         "onegate_tool_calls", "onegate_server_restarts", "onegate_sessions",
+        "onegate_calls_parked", "onegate_parked_events", "onegate_private_processes",
     }  # fmt: skip
 
 
