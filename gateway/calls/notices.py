@@ -73,6 +73,14 @@ class TaskChanged(msgspec.Struct, frozen=True):
     params: Fields
 
 
+class HostReplaced(msgspec.Struct, frozen=True):
+    """What lives at a server elsewhere is to be had over another connection from now on."""
+
+    before: object
+    after: Any
+    """A `calls.call.Host`."""
+
+
 class TaskTold(msgspec.Struct, frozen=True):
     """The same under our id; `session` is that of the legacy client who began it."""
 
@@ -95,7 +103,15 @@ class BackgroundMoved(msgspec.Struct, frozen=True):
     """`policy.going_on.GoingOn`: what has become of it is read there."""
 
 
-Notice = ListChanged | ResourceUpdated | TaskChanged | TaskTold | Elicited | BackgroundMoved
+Notice = (
+    ListChanged
+    | ResourceUpdated
+    | TaskChanged
+    | HostReplaced
+    | TaskTold
+    | Elicited
+    | BackgroundMoved
+)
 Hear = Callable[[Notice], None]
 """Neither awaits nor raises."""
 

@@ -14,6 +14,7 @@ from gateway.calls.notices import (
     LEVELS,
     Board,
     Elicited,
+    HostReplaced,
     ListChanged,
     Notice,
     Owner,
@@ -30,8 +31,10 @@ from gateway.downstream.succession import Succeeded, Succession
 from gateway.downstream.supervise import contained
 from gateway.downstream.transports.remote import Web
 from gateway.downstream.transports.transport import Transport
+from gateway.eras.sides import Outbound
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Json
+from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
 
@@ -63,6 +66,8 @@ class Fleet:
     _merged_at: float = -MERGE_EVERY_S
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
+    _hosts: dict[tuple[Downstream, Era], Outbound] = field(default_factory=dict)
+    """Who speaks with servers elsewhere for everybody, by era."""
     _retiring: dict[Transport, tuple[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -251,9 +256,24 @@ class Fleet:
     def connected(self, server: Downstream, connection: Connection) -> None:
         """A conversation has just begun, or been given to a client: the server knows nothing
         of earlier wishes."""
+        self._rehouse(server, connection)
         self._beside(self._watch(server, connection), server.name)
         if self._level is not None:
             self._beside(self._set_level(connection, self._level), server.name)
+
+    def _rehouse(self, server: Downstream, connection: Connection) -> None:
+        """What clients began at a server elsewhere outlives the connection it began over. (In
+        a process it does not, and a private connection is its client's alone.)"""
+        if connection.transport.pid is not None or connection in server.apart.pool.connections:
+            return
+        key = server, connection.era
+        before, self._hosts[key] = self._hosts.get(key), connection.outbound
+        if before is not None:
+            connection.outbound.succeed(before)
+            self.board.post(HostReplaced(before, connection.outbound))
+            return
+        running = self.succession.all  # those that were replaced are done with
+        self._hosts = {key: host for key, host in self._hosts.items() if key[0] in running}
 
     async def _watch(self, server: Downstream, connection: Connection) -> None:
         if connection is not server.main.connection and not server.apart.pool.owner_of(connection):

@@ -22,6 +22,8 @@ HARMLESS = frozenset(
         methods.READ_RESOURCE,
         methods.GET_PROMPT,
         methods.COMPLETE,
+        methods.GET_TASK,
+        methods.TASK_RESULT,
     }
 )
 """Requests that only read: sent twice they do what they do once."""

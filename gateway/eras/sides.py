@@ -239,6 +239,10 @@ class Outbound(Protocol):
         """What the server can do that the gateway can pass on: names of capabilities, and of
         extensions. There once it has started."""
 
+    def succeed(self, before: "Outbound") -> None:
+        """Come in the place of another with the same server, and listen for what that one
+        did of what outlives a connection."""
+
     async def list(self, kinds: frozenset[Kind]) -> Listing: ...
     async def call(self, call: Call) -> Outcome: ...
     async def watch(self, uris: frozenset[str]) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.calls.call import Call, Caller, Host, TaskRef
-from gateway.calls.notices import Board, Notice, TaskChanged, TaskTold
+from gateway.calls.notices import Board, HostReplaced, Notice, TaskChanged, TaskTold
 from gateway.protocol.errors import GatewayError, UnknownEntry
 from gateway.protocol.jsonrpc import Fields, Json, value
 
@@ -144,9 +144,15 @@ class Tasks:
             self.forget(next(iter(self._held.values())))
 
     def _heard(self, notice: Notice) -> None:
-        """Say it again under our id, to whoever may know."""
-        if isinstance(notice, TaskChanged):
-            task = self._by_own.get((id(notice.host), notice.id))
-            if task is not None:
-                shown = task.shown(notice.params)
-                self.board.post(TaskTold(task.id, task.caller.session, shown))
+        match notice:
+            case TaskChanged(host, own, params):
+                # Said again under our id, to whoever may know.
+                task = self._by_own.get((id(host), own))
+                if task is not None:
+                    shown = task.shown(params)
+                    self.board.post(TaskTold(task.id, task.caller.session, shown))
+            case HostReplaced(before, after):
+                for task in [task for task in self._held.values() if task.host is before]:
+                    del self._by_own[id(before), task.own]
+                    task.host = after
+                    self._by_own[id(after), task.own] = task

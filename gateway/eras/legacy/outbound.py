@@ -37,7 +37,7 @@ from gateway.eras.legacy.tasking import (
 from gateway.eras.profile import Profile
 from gateway.eras.questions import ANSWERED, STATE, is_question
 from gateway.eras.shapes import without
-from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
+from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest, Outbound
 from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
@@ -87,6 +87,9 @@ class LegacyOutbound:
         self._tasks = makes_tasks(greeting.capabilities)
         self.channel.tell(methods.INITIALIZED, {})
         return greeting
+
+    def succeed(self, before: Outbound) -> None:
+        """Nothing to do: in this era servers tell of all tasks."""
 
     async def list(self, kinds: frozenset[Kind]) -> Listing:
         found: dict[Kind, tuple[Fields, ...]] = {}

@@ -11,7 +11,7 @@ from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskChan
 from gateway.catalog.entries import Kind, Listing
 from gateway.eras.calling import LISTS, deliver, downward, pages
 from gateway.eras.modern.tasks import declares_tasks
-from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest
+from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest, Outbound
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure, UnsupportedVersion
 from gateway.protocol.jsonrpc import Fields, Json, Notification, Raw, Request, raw, shallow, value
@@ -69,6 +69,10 @@ class ModernOutbound:
         self._capabilities = greeting.capabilities
         self._tasks = declares_tasks(greeting.capabilities)
         return greeting
+
+    def succeed(self, before: Outbound) -> None:
+        if isinstance(before, ModernOutbound):
+            self._followed = before._followed
 
     async def list(self, kinds: frozenset[Kind]) -> Listing:
         found: dict[Kind, tuple[Fields, ...]] = {}
