@@ -69,6 +69,7 @@ SERVERS = {
     "fastmcp": WITHOUT_NEWS,
     "sdk-2": NOTES,
 }
+OF_BOTH_ERAS = ("mcp-2", "fastmcp", "sdk-2")
 NEWS_ON_DEMAND = [name for name, steps in SERVERS.items() if steps is EVERYTHING]
 WITNESS = "mcp-2__cancelled"
 """Tells how many calls of any of these servers were cancelled, as they write it down."""
