@@ -370,7 +370,7 @@ class Downstream:
 
     async def _compare(self, *second: Connection) -> None:
         if await self.lists.compare(*second):
-            await self.published(self, frozenset())
+            await self.published(self, frozenset(), None)
         for connection in second:
             self.connected(self, connection)
 
