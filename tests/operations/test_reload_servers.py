@@ -97,7 +97,7 @@ def test_changes_upon_changes_leave_one_process_and_lose_no_call(tmp_path: Path)
             it.gate.modern() as client,
         ):
             async with asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(client.call("a__sleep", {"ms": 1000}))
+                running = tasks.create_task(client.call("a__sleep", {"ms": 5000}))
                 await under_way(it, "a")
                 calls = []
                 for number in range(5):
@@ -105,7 +105,7 @@ def test_changes_upon_changes_leave_one_process_and_lose_no_call(tmp_path: Path)
                     calls.append(tasks.create_task(client.call("a__env", {"names": ["MODE"]})))
                 assert processes(mark) == 1
 
-            assert running.result().text == "slept 1000 ms"
+            assert running.result().text == "slept 5000 ms"
             assert [json.loads(call.result().text) for call in calls] == [{"MODE": "4"}] * 5
             assert len((tmp_path / "starts").read_text().split()) == 2
             assert not it.gate.gateway.fleet.succession.leaving
