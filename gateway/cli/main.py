@@ -87,9 +87,14 @@ def reaching(command: Callable[..., R]) -> Callable[..., R]:
 @CONFIG
 def serve(file: Path | None) -> None:
     """Start the gateway; Ctrl-C or TERM stops it."""
+    from gateway.cli.lean import load_lean
+    from gateway.cli.reach import begin_reading
+
+    reading = begin_reading(file)  # beside the loading of all that comes now
+    load_lean()
     from gateway.cli.serving import serve
 
-    serve(file)
+    serve(reading)
 
 
 @main.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gateway.cli.ending import Failed, Misconfigured
 
 if TYPE_CHECKING:
+    from gateway.config.aside import Reading
     from gateway.config.loaded import Loaded
     from gateway.config.units import Address
 
@@ -23,6 +24,28 @@ def loaded(file: Path | None) -> "Loaded":
 
     try:
         return load(file, environment(), here())
+    except ConfigError as error:
+        raise Misconfigured(str(error)) from None
+
+
+def begin_reading(file: Path | None) -> "Reading":
+    """Have the configuration read beside this process. Raises `Misconfigured`."""
+    from gateway.config.aside import Reading
+    from gateway.config.complaints import ConfigError
+    from gateway.config.environ import environment
+
+    try:
+        return Reading.begin(file, environment(), here())
+    except ConfigError as error:
+        raise Misconfigured(str(error)) from None
+
+
+def finished(reading: "Reading") -> "Loaded":
+    """The configuration that was begun to be read. Raises `Misconfigured`."""
+    from gateway.config.complaints import ConfigError
+
+    try:
+        return reading.finish()
     except ConfigError as error:
         raise Misconfigured(str(error)) from None
 

@@ -7,25 +7,27 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.app.notify import Notifier
+from gateway.app.reload import Reloader
+from gateway.app.running import running
 from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
-from gateway.cli.reach import loaded
+from gateway.cli.reach import finished
 from gateway.cli.standing_in import plain, shown
+from gateway.config.aside import Reading
 from gateway.config.environ import environment
 from gateway.config.loaded import Loaded
 from gateway.downstream.open_files import raise_limit
+from gateway.downstream.supervise import contained
 from gateway.edge.admin.operator import ServerReport
 from gateway.observe.logs import configure_logs
 from gateway.observe.stream import LineStream
 
 if TYPE_CHECKING:
     from gateway.app.gateway import Gateway
-    from gateway.app.notify import Notifier
-    from gateway.app.reload import Reloader
 
 log = structlog.get_logger()
 
@@ -33,9 +35,11 @@ COLLECT_AFTER = 20_000
 """Objects more than there were: a few MB at most, and a third of a call's time if it is 700."""
 
 
-def serve(file: Path | None) -> None:
+def serve(reading: Reading) -> None:
     """Returns after an orderly stop. Raises `Misconfigured` or `Failed` if it cannot start."""
-    found = loaded(file)
+    gc.freeze()  # what has been loaded stays
+    gc.enable()
+    found = finished(reading)
     stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
     for doubt in found.warnings:
         log.warning("config.doubted", at=f"{doubt.file}:{doubt.line}", problem=doubt.problem)
@@ -83,11 +87,6 @@ class Signals:
 
 async def _until_told(found: Loaded, stream: LineStream) -> None:
     """From the first server's start to the last one's end."""
-    from gateway.app.notify import Notifier  # after the configuration is known to be right
-    from gateway.app.reload import Reloader
-    from gateway.app.running import running
-    from gateway.downstream.supervise import contained
-
     task = asyncio.current_task()
     assert task is not None
     signals = Signals(task.cancel)
