@@ -55,6 +55,17 @@ def run_requirements(revision: str, url: str) -> Results:
     return _read(folder)
 
 
+def run_extension(revision: str, scenario: str, url: str) -> Sequence[Check]:
+    """One scenario of an extension: of no revision, so that it has to be forced."""
+    folder = CACHE / "conformance-results" / f"extension-{revision}" / scenario
+    shutil.rmtree(folder, ignore_errors=True)
+    _run(
+        *("server", "--url", url, "--scenario", scenario, "--spec-version", revision, "--force"),
+        *("--output-dir", str(folder)),
+    )
+    return [check for file in folder.glob("*/checks.json") for check in _checks(file)]
+
+
 def warm_up(revision: str, url: str) -> None:
     """Have a server in front of which the suite asks questions start what it needs for that.
 
