@@ -90,6 +90,8 @@ class Leg:
     principal: str | None
     session: str | None
     """Of a legacy client."""
+    task: str | None = None
+    """The server's task whose result it waits for, if that is what it does."""
     asks: dict[str, Request] = field(default_factory=dict)
     """Questions not yet answered, by the key the client knows them by."""
     owner: Owner | None = None

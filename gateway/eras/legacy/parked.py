@@ -14,8 +14,10 @@ import msgspec
 from gateway.calls.call import Call, Outcome
 from gateway.config.units import spelt_size
 from gateway.eras.legacy.leg import Leg, owner_of
+from gateway.eras.legacy.tasking import InItsStead
 from gateway.eras.questions import STATE, too_many_rounds
 from gateway.eras.sides import Channel, OpenRequest
+from gateway.protocol import methods
 from gateway.protocol.errors import (
     BadAnswer,
     GatewayError,
@@ -92,8 +94,12 @@ class Parked:
         return sum(leg.weight for leg in self._held)
 
     def begin(self, opened: OpenRequest, channel: Channel, call: Call, revision: Revision) -> Leg:
-        caller = call.caller
-        return Leg(opened, channel, self, revision, caller.principal, caller.session)
+        caller, task = call.caller, None
+        if isinstance(opened, InItsStead):
+            task = opened.task
+        elif call.method == methods.TASK_RESULT:
+            task = value(call.params, "taskId")
+        return Leg(opened, channel, self, revision, caller.principal, caller.session, task)
 
     async def resume(self, call: Call) -> Outcome:
         """Go on with the call this one's token stands for.
