@@ -1,6 +1,7 @@
 """All the servers: started together, merged into one catalog, stopped together."""
 
 import asyncio
+import math
 from asyncio import TaskGroup
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -38,8 +39,9 @@ from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
 
-MERGE_EVERY_S = 0.05
-"""The catalog is merged at most this often, however many servers have news."""
+MERGE_SHARE, MERGE_WITHIN_S = 0.2, 0.05
+"""Of the time that merging the catalog may take while servers have news, and how long news wait
+for it at most: small catalogs are merged at once, large ones for many servers together."""
 
 WATCHED_WITHIN_S = 5.0
 """How long a client's subscription waits for its server to confirm it."""
@@ -63,7 +65,8 @@ class Fleet:
     _announced: frozenset[tuple[Kind, Owner | None]] = frozenset()
     """What servers said had changed, and to whom."""
     _restocked: asyncio.Event | None = None
-    _merged_at: float = -MERGE_EVERY_S
+    _merge_at: float = -math.inf
+    """The soonest that the catalog is merged again."""
     _watched: frozenset[str] = frozenset()
     _level: str | None = None
     _hosts: dict[tuple[Downstream, Era], Outbound] = field(default_factory=dict)
@@ -152,11 +155,13 @@ class Fleet:
     async def _restock_soon(self, done: asyncio.Event) -> None:
         """Servers that come up together are merged together: a merge costs the more the
         more there is, and nobody reads a catalog that is replaced in the same moment."""
-        await asyncio.sleep(max(0.0, self._merged_at + MERGE_EVERY_S - self.clock()))
+        await asyncio.sleep(max(0.0, self._merge_at - self.clock()))
         self._restocked = None
         announced, self._announced = self._announced, frozenset()
+        began = self.clock()
         changed = self._restock() | {kind for kind, owner in announced if owner is None}
-        self._merged_at = self.clock()
+        merged = self.clock()
+        self._merge_at = merged + min((merged - began) / MERGE_SHARE, MERGE_WITHIN_S)
         told = {_told_as(kind) for kind in changed}
         for kind in sorted(told):
             self.board.post(ListChanged(kind))
