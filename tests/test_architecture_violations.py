@@ -191,6 +191,7 @@ CONTRACTS = {
     "Eras never meet": ("eras/modern/inbound.py", "import gateway.eras.legacy.sessions\n"),
     "Pure core": ("catalog/catalog.py", "import asyncio\n"),
     "aiohttp stays": ("policy/rules.py", "import aiohttp\n"),
+    "What serves does not": ("edge/listener.py", "import pydantic\n"),
     "Only observe": ("downstream/link.py", "import prometheus_client\n"),
     "The demo stands alone": ("edge/endpoint.py", "import gateway.demo.dice\n"),
 }
@@ -199,7 +200,8 @@ CONTRACTS = {
 @pytest.fixture
 def house(tree: Path) -> Path:
     """A tree in which every contract has something to hold on to, and holds."""
-    for path in ("eras/legacy/sessions.py", "demo/dice.py", "downstream/link.py", "app.py"):
+    needed = ("eras/legacy/sessions.py", "demo/dice.py", "downstream/link.py", "app.py")
+    for path in (*needed, "config/aside.py", "config/load.py"):
         plant(tree, f"gateway/{path}", SAID)
     return tree
 
