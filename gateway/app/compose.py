@@ -89,7 +89,8 @@ def compose(
     reports: Reports
     metrics = Metrics(CollectorRegistry(), lambda: reports.stats(), __version__)
     hour = Series(clock)
-    ledger = Ledger([*sinks, hour], ring, metrics)
+    with_arguments = config.calls.arguments == "redacted"
+    ledger = Ledger([*sinks, hour], ring, metrics, with_arguments=with_arguments)
 
     throttle, deadline = Throttle(lambda server: current.rules.turns.get(server), clock), Deadline()
     new_id = _ids()
@@ -104,7 +105,7 @@ def compose(
     resolve = Resolve(
         lambda: shelf.current, lambda caller, entry: current.rules.verdict(caller, entry)
     )
-    audit = Audit(ledger, clock, time.time, config.calls.arguments == "redacted")
+    audit = Audit(ledger, clock, time.time)
     handle = chain(resolve, background, audit, authorize, throttle, deadline, end=end)
     complete = chain(resolve, authorize, throttle, deadline, end=end)
 
@@ -141,6 +142,7 @@ def compose(
         shelf,
         sessions,
         ring,
+        ledger,
         spools,
         metrics,
         handle,

@@ -150,6 +150,7 @@ class Gateway:
         self.sessions.close_all()
         self.middle.background.close()
         await self.fleet.stop()
+        self.operator.ledger.flush()
         for spool in self.spools:
             await asyncio.to_thread(spool.close, FLUSH_WITHIN_S)
         if self._admin_listener is not None:

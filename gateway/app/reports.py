@@ -32,6 +32,7 @@ from gateway.edge.crowd import Crowd
 from gateway.eras.legacy.parked import EVENTS
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
+from gateway.observe.ledger import Ledger
 from gateway.observe.metrics import GatewayStats, Metrics, ServerStats
 from gateway.observe.series import Series
 from gateway.observe.sinks import Ring, Spool
@@ -68,6 +69,7 @@ class Reports:
     shelf: Shelf
     sessions: Sessions
     ring: Ring
+    ledger: Ledger
     spools: Sequence[Spool]
     gauges: Metrics
     handle: Handler
@@ -113,15 +115,18 @@ class Reports:
         )
 
     def calls(self, last: int, only: CallFilter) -> Sequence[Any]:
+        self.ledger.flush()
         wanted = {k: v for k, v in msgspec.structs.asdict(only).items() if v is not None}
         records = (msgspec.json.decode(line) for line in self.ring.since(0))
         fitting = [r for r in records if all(_says(r, k, v) for k, v in wanted.items())]
         return fitting[-last:] if last else []
 
     def totals(self) -> Sequence[Any]:
+        self.ledger.flush()
         return self.hour.totals()
 
     def series(self, tool: str) -> Any:
+        self.ledger.flush()
         return self.hour.of(tool)
 
     def _waiting(self) -> Counter[str]:
@@ -152,6 +157,7 @@ class Reports:
         return Readiness(all(check.ok for check in checks), tuple(checks))
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
+        self.ledger.flush()
         return await self.gauges.scrape(accept)
 
     async def reload(self) -> Any:

@@ -1,6 +1,6 @@
 """From exposed name to server: the first stage of the pipeline, and its end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,10 +28,10 @@ class Resolve:
     catalog: Callable[[], Catalog]
     verdict: Callable[[Caller, Entry], Verdict]
 
-    async def __call__(self, call: Call, proceed: Handler) -> Outcome:
+    def __call__(self, call: Call, proceed: Handler) -> Awaitable[Outcome]:
         entry = self.catalog().resolve(call.kind, call.name)
         verdict = self.verdict(call.caller, entry) if entry else NOTHING_KNOWN
-        return await proceed(replace(call, entry=entry, verdict=verdict))
+        return proceed(replace(call, entry=entry, verdict=verdict))
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,11 +199,12 @@ class Link:
     # --- inside ---
 
     def _receive(self, message: Message, size: int) -> None:
+        if isinstance(message, Result):  # nearly always
+            opened = self.exchange.settle(message.id)
+            if opened is not None and not opened.answer.done():
+                opened.answer.set_result(Answered(message.result, size))
+            return
         match message:
-            case Result(id_, result):
-                opened = self.exchange.settle(id_)
-                if opened is not None and not opened.answer.done():
-                    opened.answer.set_result(Answered(result, size))
             case Notification(methods.PROGRESS, params):
                 self._progressed(params)
             case Notification():

@@ -6,7 +6,7 @@ unknown members included, goes through as it came. Source: the changelogs of
 2026-07-28 (any output schema; `execution` left the core).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from gateway.catalog.entries import Kind
 from gateway.protocol.jsonrpc import Fields, Json, Raw, as_bytes, decoded, elements, shallow, value
@@ -39,10 +39,13 @@ def result(fields: Fields, revision: Revision) -> Fields:
     return fields
 
 
-def without(fields: Fields, gone: Iterable[str]) -> Fields:
+def without(fields: Fields, gone: Collection[str]) -> Fields:
     """The same members but these; the very same object if none of them is there."""
-    found = {name for name in gone if name in fields}
-    return {k: v for k, v in fields.items() if k not in found} if found else fields
+    for name in gone:
+        if name in fields:
+            found = set(gone)
+            return {k: v for k, v in fields.items() if k not in found}
+    return fields
 
 
 def _is_object_schema(schema: Json) -> bool:

@@ -6,7 +6,7 @@ outside the record: the call is written down when it has really ended.
 """
 
 import secrets
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,17 +55,20 @@ class Background:
     def __len__(self) -> int:
         return len(self._held)
 
-    async def __call__(self, call: Call, proceed: Handler) -> Outcome:
+    def __call__(self, call: Call, proceed: Handler) -> Awaitable[Outcome]:
         limit = call.verdict.background
         if limit is None or call.method != CALL_TOOL:
-            return await proceed(call)
+            return proceed(call)
         if not self._has_room(call.caller.principal):
-            return await proceed(call)  # as ever: its client waits for it
+            return proceed(call)  # as ever: its client waits for it
+        return self._begun(call, proceed, limit.value)
+
+    async def _begun(self, call: Call, proceed: Handler, after_s: float) -> Outcome:
         now = self.wall()
-        going = GoingOn(f"bg-{secrets.token_urlsafe(16)}", call, limit.value, now, now, call)
+        going = GoingOn(f"bg-{secrets.token_urlsafe(16)}", call, after_s, now, now, call)
         self.spawn(self._run(going, replace(call, emit=going.emit), proceed))
         try:
-            if await going.wait(limit.value):
+            if await going.wait(after_s):
                 return going.outcome() if not _asks(going) else _asked(going)
         except BaseException:
             going.give_up()

@@ -44,22 +44,27 @@ class Throttle:
         verdict, route = call.verdict, call.entry.route
         if verdict.rate is not None:
             self._check_rate(call, verdict.rate)
-        lines: list[tuple[_Key, Turns]] = []
+        bounds: list[tuple[_Key, Turns]] = []
         if verdict.concurrency is not None:
             own = Turns(verdict.concurrency, verdict.queue)
-            lines.append(((route.kind, call.entry.name), own))
+            bounds.append(((route.kind, call.entry.name), own))
         if turns is not None:
-            lines.append((("server", route.server), turns))
-        held: list[_Key] = []
+            bounds.append((("server", route.server), turns))
+        held: list[tuple[_Key, Line]] = []
         try:
-            for key, bound in lines:  # always in this order, so that no two wait for each other
-                await self._enter(call, key, bound)
-                held.append(key)
+            for key, bound in bounds:  # always in this order, so that no two wait for each other
+                line = self._lines.get(key)
+                if line is None:
+                    line = self._lines[key] = Line()
+                if not line.enter(bound.concurrency.value):
+                    await self._wait(call, line, key, bound)
+                held.append((key, line))
             return await proceed(call)
         finally:
-            for key in reversed(held):
-                self._lines[key].leave()
-                self._forget_if_idle(key)
+            for key, line in reversed(held):
+                line.leave()
+                if line.idle:
+                    del self._lines[key]
 
     def _check_rate(self, call: Call, rate: Limit) -> None:
         per_s = call.verdict.per_s
@@ -72,10 +77,8 @@ class Throttle:
                 wait_s,
             )
 
-    async def _enter(self, call: Call, key: _Key, bound: Turns) -> None:
-        line = self._lines.setdefault(key, Line())
-        if line.enter(bound.concurrency.value):
-            return
+    async def _wait(self, call: Call, line: Line, key: _Key, bound: Turns) -> None:
+        """Until it is this call's turn. Raises `Throttled`."""
         if line.waiting >= bound.queue.value:
             busy = f"{_in_use(key, bound)}, and as many wait as may (queue of "
             full = f"{bound.queue.value:.0f}, {phrases.origin(bound.queue)})"
@@ -93,16 +96,12 @@ class Throttle:
             ) from None
         finally:
             call.spent.waited_s += self._clock() - started
-            self._forget_if_idle(key)
+            if line.idle and key in self._lines:  # nobody runs any more, and nobody waits
+                del self._lines[key]
 
     def waiting(self) -> list[tuple[str, str, int]]:
         """Who waits now: `server` or a kind of entry, its name, and how many calls."""
         return [(*key, line.waiting) for key, line in self._lines.items() if line.waiting]
-
-    def _forget_if_idle(self, key: _Key) -> None:
-        line = self._lines.get(key)
-        if line is not None and line.idle:
-            del self._lines[key]
 
 
 def _in_use(key: _Key, bound: Turns) -> str:

@@ -168,16 +168,15 @@ def decode_batch(raw: bytes) -> list[Raw]:
 
 def encode(message: Message) -> bytes:
     """The bytes of one message, on one line unless a member came with line breaks."""
-    match message:
-        case Request(id_, method, params):
-            return _encode(_Out("2.0", id_, method, params))
-        case Notification(method, params):
-            return _encode(_Out("2.0", UNSET, method, params if params else UNSET))
-        case Result(id_, result):
-            return _encode(_Out("2.0", id_, result=result))
-        case Failure(id_, code, text, data):
-            error = {"code": code, "message": text} | ({} if data is None else {"data": data})
-            return _encode(_Out("2.0", id_, error=error))
+    if isinstance(message, Request):
+        return _encode(_Out("2.0", message.id, message.method, message.params))
+    if isinstance(message, Notification):
+        return _encode(_Out("2.0", UNSET, message.method, message.params or UNSET))
+    if isinstance(message, Result):
+        return _encode(_Out("2.0", message.id, result=message.result))
+    error = {"code": message.code, "message": message.message}
+    data = {} if message.data is None else {"data": message.data}
+    return _encode(_Out("2.0", message.id, error={**error, **data}))
 
 
 def encode_line(message: Message) -> bytes:

@@ -48,10 +48,11 @@ class Desk:
     def __init__(self, *, with_arguments: bool = False) -> None:
         self.ring, self.clock = Ring(), Clock()
         self.metrics = Metrics(CollectorRegistry(), GatewayStats, "0")
-        ledger = Ledger([], self.ring, self.metrics)
-        self.audit = Audit(ledger, self.clock, lambda: 1785231000.123, with_arguments)
+        self.ledger = Ledger([], self.ring, self.metrics, with_arguments=with_arguments)
+        self.audit = Audit(self.ledger, self.clock, lambda: 1785231000.123)
 
     def records(self) -> list[dict[str, Any]]:
+        self.ledger.flush()
         return [json.loads(line) for line in self.ring.since(0)]
 
     def only(self) -> dict[str, Any]:

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gateway.calls.call import Caller, Completed, Emit, Outcome, silent
+import msgspec
+
+from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.rounds import Rounds
@@ -49,15 +51,14 @@ from gateway.protocol.revisions import BY_NAME, NEWEST, Era, Revision
 
 RESOURCE_NOT_FOUND = -32002
 ABOUT_RESOURCES = frozenset({methods.READ_RESOURCE, methods.SUBSCRIBE})
-MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}
+MODERN_ONLY = frozenset({"resultType", "ttlMs", "cacheScope"})
 BETWEEN_US = frozenset({-32020, -32022})
 """What a modern server may hold against our own request: to this client a plain failure."""
 
 Served = Callable[["Asked"], Awaitable[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One request of one session."""
 
     session: Session
@@ -237,10 +238,10 @@ class LegacyInbound:
             emitter(asked),
             session.level or "info",
         )
-        takes_stream = asked.posted.accepts_stream
-        rounds = Rounds(self.middle, session.questions, asked.reply, takes_stream)
         try:
-            outcome = await rounds.handled(call)
+            outcome = await self.middle.handle(call)
+            if isinstance(outcome, InputRequired):
+                outcome = await self._rounds(asked).go_on(call, outcome)
             if isinstance(outcome, Completed) and outcome.task is not None:
                 outcome = self._tasks.adopted(call, outcome)
             return self._shaped(outcome, session.caller.revision)
@@ -250,6 +251,10 @@ class LegacyInbound:
                 entry = self.middle.offered().resolve(call.kind, call.name)
                 return as_bytes(error_result(error, entry.route.server if entry else None))
             raise error from caught
+
+    def _rounds(self, asked: Asked, task: str | None = None) -> Rounds:
+        takes_stream = asked.posted.accepts_stream
+        return Rounds(self.middle, asked.session.questions, asked.reply, takes_stream, task)
 
     async def _ask_task(self, asked: Asked) -> bytes:
         return as_bytes(await self._tasks.ask(asked.request, asked.session.caller))
@@ -263,10 +268,9 @@ class LegacyInbound:
     async def _task_result(self, asked: Asked) -> bytes:
         session, size = asked.session, len(asked.posted.body)
         task, call = self._tasks.fetching(asked.request, session.caller, size, emitter(asked))
-        rounds = Rounds(
-            self.middle, session.questions, asked.reply, asked.posted.accepts_stream, task.id
-        )
-        outcome = await rounds.handled(call)
+        outcome = await self.middle.handle(call)
+        if isinstance(outcome, InputRequired):
+            outcome = await self._rounds(asked, task.id).go_on(call, outcome)
         assert isinstance(outcome, Completed), "questions were answered before"
         return self._shaped(self._tasks.fetched(task, outcome), session.caller.revision)
 

@@ -32,9 +32,9 @@ class Rounds:
     task: str | None = None
     """The task that the questions are about, as the client knows it."""
 
-    async def handled(self, call: Call) -> Outcome:
-        """Serve the call to its end. Raises `GatewayError`."""
-        outcome = await self.middle.handle(call)
+    async def go_on(self, call: Call, asked: InputRequired) -> Outcome:
+        """Serve the call to its end, from what was asked first. Raises `GatewayError`."""
+        outcome: Outcome = asked
         left = most = self.client.patience.rounds
         while isinstance(outcome, InputRequired) and left:
             outcome = await self._round(call, outcome)
