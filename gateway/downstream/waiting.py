@@ -42,16 +42,17 @@ class WaitingLine(Generic[Granted]):
 
         Raises `TimeoutError`, or what `dismiss` was given.
         """
-        waiter = _Waiter(whose, attempt, asyncio.get_running_loop().create_future())
+        granted: Future[Granted] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(whose, attempt, granted)
         self._waiters.append(waiter)
         try:
             async with asyncio.timeout(within_s):
-                return await waiter.granted
+                return await granted
         except BaseException:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-            elif _is_granted(waiter.granted):  # just now, and to nobody
-                return_(waiter.granted.result())
+            elif _is_granted(granted):  # just now, and to nobody
+                return_(granted.result())
             raise
 
     def stir(self) -> None:
