@@ -201,7 +201,7 @@ CONTRACTS = {
 def house(tree: Path) -> Path:
     """A tree in which every contract has something to hold on to, and holds."""
     needed = ("eras/legacy/sessions.py", "demo/dice.py", "downstream/link.py", "app.py")
-    for path in (*needed, "config/aside.py", "config/load.py"):
+    for path in (*needed, "config/outcome.py", "config/load.py"):
         plant(tree, f"gateway/{path}", SAID)
     return tree
 

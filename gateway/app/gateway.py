@@ -5,7 +5,7 @@ import time
 from asyncio import TaskGroup
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -16,12 +16,6 @@ from gateway.config.model import Config
 from gateway.config.units import Address
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.warden import Warden
-from gateway.edge.admin.pages import AdminPages
-from gateway.edge.direct import Post
-from gateway.edge.endpoint import Endpoint
-from gateway.edge.guard import Guard, own_names
-from gateway.edge.listener import Listener, Serve
-from gateway.edge.pair import PairOfPaths
 from gateway.edge.pulse import Pulse
 from gateway.edge.sockets import Bound, bind
 from gateway.eras.entrance import Entrance
@@ -31,6 +25,13 @@ from gateway.identity.tokens import Tokens
 from gateway.observe.lag import watch_lag
 from gateway.observe.metrics import Metrics
 from gateway.observe.sinks import Spool
+
+if TYPE_CHECKING:
+    from gateway.edge.admin.pages import AdminPages
+    from gateway.edge.direct import Post
+    from gateway.edge.endpoint import Endpoint
+    from gateway.edge.guard import Guard
+    from gateway.edge.listener import Listener, Serve
 
 log = structlog.get_logger()
 
@@ -61,23 +62,41 @@ class Gateway:
     listening: tuple[Address, ...] = ()
     """Where clients connect, with real ports."""
     admin: Address | None = None
-    _endpoint: Endpoint | None = None
+    _endpoint: "Endpoint | None" = None
     _pulse: Pulse | None = None
-    _pages: AdminPages | None = None
-    _listener: Listener | None = None
-    _admin_listener: Listener | None = None
+    _pages: "AdminPages | None" = None
+    _listener: "Listener | None" = None
+    _admin_listener: "Listener | None" = None
+    _bound: tuple[Bound, ...] = ()
+    """What is bound already, and not yet listened on: first of all the admin's."""
     _beside: list["asyncio.Task[None]"] = field(default_factory=list)
 
     @property
     def config(self) -> Config:
         return self.current.config
 
-    async def listen(self) -> None:
-        """Serve clients and the operator from now on. Raises `CannotListen`."""
+    async def bind(self) -> None:
+        """Take the addresses; nobody is served yet. Raises `CannotListen`."""
         config = self.config
         if config.admin is not None:
-            bound = await bind([config.admin], "admin")
-            self.admin = bound[0].address
+            self._bound = await bind([config.admin], "admin")
+            self.admin = self._bound[0].address
+        clients = await bind(config.listen, "listen")
+        self._bound += clients
+        self.listening = tuple(one.address for one in clients)
+
+    async def listen(self) -> None:
+        """Serve clients and the operator from now on. Raises `CannotListen`, unless the
+        addresses have been taken before: the time it takes to load what serves them is that of
+        servers to start."""
+        if not self._bound:
+            await self.bind()
+        from gateway.edge.admin.pages import AdminPages
+        from gateway.edge.endpoint import Endpoint
+
+        config = self.config
+        bound, self._bound = self._bound, ()
+        if self.admin is not None:
             self._pages = AdminPages(
                 self.operator,
                 self._admin_guard(),
@@ -86,10 +105,9 @@ class Gateway:
             )
             # Operators get in when clients are already sent away.
             self._admin_listener = await self._start(
-                self._pages.serve, Pulse(), bound, spare_share=0.5
+                self._pages.serve, Pulse(), bound[:1], spare_share=0.5
             )
-        bound = await bind(config.listen, "listen")
-        self.listening = tuple(one.address for one in bound)
+            bound = bound[1:]
         pulse = Pulse(head_s=config.limits.request_s, stream_age_s=config.limits.stream_age_s)
         self._endpoint = Endpoint(
             self.entrance,
@@ -126,16 +144,22 @@ class Gateway:
         patience.answer_s, patience.rounds = limits.answer_s, limits.rounds
         self.assembly.bound()
 
-    def _serve_pair(self, endpoint: Endpoint) -> None:
+    def _serve_pair(self, endpoint: "Endpoint") -> None:
+        from gateway.edge.pair import PairOfPaths
+
         pair = PairOfPaths(self.entrance.pair, endpoint)
         endpoint.more_paths = pair.verbs if self.config.legacy_sse else {}
 
-    def _guard(self) -> Guard:
+    def _guard(self) -> "Guard":
+        from gateway.edge.guard import Guard, own_names
+
         config = self.config
         names = own_names(self.listening, config.allowed_hosts, config.allowed_origins)
         return Guard(names, _tokens(config))
 
-    def _admin_guard(self) -> Guard:
+    def _admin_guard(self) -> "Guard":
+        from gateway.edge.guard import Guard, own_names
+
         assert self.admin is not None
         names = own_names([self.admin], self.config.allowed_hosts, ())
         return Guard(names, _tokens(self.config))
@@ -145,6 +169,8 @@ class Gateway:
         the longest ladder of a server, and what it takes to write the record out."""
         self.operator.is_open = False  # /readyz says so while calls finish
         self.middle.closing.set()
+        for one in self._bound:
+            one.close()
         if self._listener is not None:
             await self._listener.drain(self.config.limits.drain_s)
         self.sessions.close_all()
@@ -185,12 +211,14 @@ class Gateway:
 
     async def _start(
         self,
-        serve: Serve,
+        serve: "Serve",
         pulse: Pulse,
         bound: Sequence[Bound],
         spare_share: float = 1.0,
-        post: Post | None = None,
-    ) -> Listener:
+        post: "Post | None" = None,
+    ) -> "Listener":
+        from gateway.edge.listener import Listener
+
         listener = Listener(
             serve,
             pulse,

@@ -18,10 +18,10 @@ from gateway.app.files import Prints, files_of, files_of_servers, prints
 from gateway.app.gateway import Gateway
 from gateway.calls.notices import ListChanged
 from gateway.catalog.catalog import changed_kinds
-from gateway.config.aside import load_aside
 from gateway.config.complaints import Complaint, ConfigError
 from gateway.config.loaded import Loaded
 from gateway.config.model import Config
+from gateway.config.outcome import load_aside
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -28,7 +28,6 @@ from gateway.edge.admin.operator import (
     Setting,
     ToolReport,
 )
-from gateway.edge.crowd import Crowd
 from gateway.eras.legacy.parked import EVENTS
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
@@ -42,6 +41,9 @@ from gateway.protocol.errors import GatewayError, wire_code
 from gateway.protocol.jsonrpc import Request, raw, value
 from gateway.protocol.methods import CALL_TOOL
 from gateway.protocol.revisions import KNOWN
+
+if TYPE_CHECKING:
+    from gateway.edge.crowd import Crowd
 
 OPERATOR = Caller(KNOWN[-1], principal="operator", client="onegate")
 """Who makes the calls of `onegate call`: in the record like anybody else's."""
@@ -82,7 +84,7 @@ class Reports:
     _reload: tuple[bool, float | None] = (True, None)
     is_open: bool = False
     """Clients can connect, and are not being sent away."""
-    crowds: list[Crowd] = field(default_factory=list)
+    crowds: "list[Crowd]" = field(default_factory=list)
     """Of every listener."""
 
     def servers(self) -> Sequence[ServerReport]:

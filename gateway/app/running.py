@@ -1,5 +1,6 @@
 """A gateway from its first server's start to the last one's end."""
 
+import asyncio
 from asyncio import TaskGroup
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,6 +9,10 @@ from gateway.app.compose import compose
 from gateway.app.gateway import Gateway
 from gateway.config.loaded import Loaded
 from gateway.observe.stream import LineStream
+
+BEGUN_AFTER = 4
+"""Turns of the loop, in which the processes of servers are started: they come up while what
+serves clients is being loaded."""
 
 
 @asynccontextmanager
@@ -29,8 +34,12 @@ async def running(
         gateway.watch_over()
         try:
             if listen:
-                await gateway.listen()
+                await gateway.bind()
             gateway.fleet.start()
+            if listen:
+                for _ in range(BEGUN_AFTER):
+                    await asyncio.sleep(0)
+                await gateway.listen()
             yield gateway
         finally:
             await gateway.stop()

@@ -11,13 +11,14 @@ from gateway.config.model import AnyServer, HttpServer, Limits
 from gateway.downstream.apart import Apart
 from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
-from gateway.downstream.dialing import Dial, HttpDial, StdioDial
+from gateway.downstream.dialing import Dial, StdioDial
 from gateway.downstream.environment import Launch
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.memory import Memory, digest
 from gateway.downstream.pool import Pool
 from gateway.downstream.seats import Places, Whose
 from gateway.downstream.server import Downstream
+from gateway.downstream.supervise import contained
 from gateway.downstream.warden import Warden
 from gateway.eras.legacy.parked import Bounds, Parked, Room
 from gateway.eras.negotiate import Private
@@ -96,11 +97,18 @@ class Assembly:
         """How to reach it, what it is remembered under, and when to try again."""
         if isinstance(section, HttpServer):
             key = [name, "http", section.url, section.transport, *sorted(section.headers)]
-            dial = HttpDial(name, section, self.fleet.web, self.line_bytes)
-            return dial, key, PATIENT
+            return self._afar(name, section), key, PATIENT
         launch = Launch.of(name, section, self.environ, self.line_bytes)
         key = [name, *launch.argv, str(launch.cwd), *sorted(section.env)]
         return StdioDial(launch, self.warden), key, RestartPolicy()
+
+    def _afar(self, name: str, section: HttpServer) -> Dial:
+        from gateway.downstream.afar import HttpDial
+        from gateway.downstream.transports.remote import Web
+
+        if self.fleet.web is None:
+            self.fleet.web = Web(lambda work, of: self.tasks.create_task(contained(work, of)))
+        return HttpDial(name, section, self.fleet.web, self.line_bytes)
 
 
 def _bounds(limits: Limits) -> Bounds:

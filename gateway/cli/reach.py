@@ -30,22 +30,22 @@ def loaded(file: Path | None) -> "Loaded":
 
 def begin_reading(file: Path | None) -> "Reading":
     """Have the configuration read beside this process. Raises `Misconfigured`."""
-    from gateway.config.aside import Reading
-    from gateway.config.complaints import ConfigError
+    from gateway.config.aside import NotRead, Reading
     from gateway.config.environ import environment
 
     try:
-        return Reading.begin(file, environment(), here())
-    except ConfigError as error:
-        raise Misconfigured(str(error)) from None
+        return Reading(file, environment(), here())
+    except NotRead as why:
+        raise Misconfigured(f"{file or 'the configuration'}: cannot be read: {why}") from None
 
 
 def finished(reading: "Reading") -> "Loaded":
     """The configuration that was begun to be read. Raises `Misconfigured`."""
     from gateway.config.complaints import ConfigError
+    from gateway.config.outcome import outcome
 
     try:
-        return reading.finish()
+        return outcome(reading)
     except ConfigError as error:
         raise Misconfigured(str(error)) from None
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,7 +14,7 @@ import structlog
 from gateway.app.notify import Notifier
 from gateway.app.reload import Reloader
 from gateway.app.running import running
-from gateway.cli.progress import EVERYTHING, NO_CHATTER, progress_line, settled
+from gateway.cli.progress import EVERYTHING, NO_CHATTER, Show, progress_line, settled
 from gateway.cli.reach import finished
 from gateway.cli.standing_in import plain, shown
 from gateway.config.aside import Reading
@@ -37,8 +37,6 @@ COLLECT_AFTER = 20_000
 
 def serve(reading: Reading) -> None:
     """Returns after an orderly stop. Raises `Misconfigured` or `Failed` if it cannot start."""
-    gc.freeze()  # what has been loaded stays
-    gc.enable()
     found = finished(reading)
     stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
     for doubt in found.warnings:
@@ -93,22 +91,27 @@ async def _until_told(found: Loaded, stream: LineStream) -> None:
     signals.listen()
     has_screen, notifier = os.isatty(1), Notifier.of(environment())
     try:
-        async with running(found, environment(), stream=stream, listen=True) as gateway:
-            notifier.ready()
-            reloader = gateway.operator.reloader = Reloader(gateway, environment())
-            gateway.run_beside(
-                contained(_reload(signals, reloader, notifier), "reload"),
-                contained(reloader.watch(), "watch"),
-                notifier.feed(),
-            )
-            if not (has_screen and os.isatty(2)):
-                tell_started(gateway)
-            reports = await _come_up(gateway, signals.stop, has_screen)
-            settle_memory()
-            if not signals.stop.is_set():
-                tell(gateway, reports, has_screen)
-            await signals.stop.wait()
-            notifier.stopping()
+        with ExitStack() as screen:
+            show = screen.enter_context(_progress(found, has_screen))
+            async with running(found, environment(), stream=stream, listen=True) as gateway:
+                gc.freeze()  # what has been loaded stays
+                gc.enable()
+                notifier.ready()
+                reloader = gateway.operator.reloader = Reloader(gateway, environment())
+                gateway.run_beside(
+                    contained(_reload(signals, reloader, notifier), "reload"),
+                    contained(reloader.watch(), "watch"),
+                    notifier.feed(),
+                )
+                if not (has_screen and os.isatty(2)):
+                    tell_started(gateway)
+                reports = await settled(gateway.operator.servers, show, signals.stop)
+                screen.close()
+                settle_memory()
+                if not signals.stop.is_set():
+                    tell(gateway, reports, has_screen)
+                await signals.stop.wait()
+                notifier.stopping()
     except asyncio.CancelledError:
         if not signals.stop.is_set():
             raise
@@ -170,15 +173,12 @@ def tell_started(gateway: "Gateway") -> None:
     )
 
 
-async def _come_up(
-    gateway: "Gateway", stop: asyncio.Event, has_screen: bool
-) -> Sequence[ServerReport]:
-    servers = gateway.operator.servers
+def _progress(found: Loaded, has_screen: bool) -> AbstractContextManager[Show | None]:
+    """Where to tell a person how far the servers are; the log is held back meanwhile."""
     if not has_screen:
-        return await settled(servers, None, stop)
-    passing = EVERYTHING if gateway.config.log.level == "debug" else NO_CHATTER
-    with progress_line(1, passing if os.isatty(2) else None) as show:
-        return await settled(servers, show, stop)
+        return nullcontext()
+    passing = EVERYTHING if found.config.log.level == "debug" else NO_CHATTER
+    return progress_line(1, passing if os.isatty(2) else None)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -5,8 +5,9 @@ import pickle
 import sys
 from dataclasses import replace
 
-from gateway.config.aside import Answer, Request
+from gateway.config.aside import Request
 from gateway.config.complaints import ConfigError
+from gateway.config.outcome import Outcome
 
 
 def main() -> None:
@@ -16,7 +17,7 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(_answer(request)))
 
 
-def _answer(request: Request) -> Answer:
+def _answer(request: Request) -> Outcome:
     from gateway.config.load import load  # noqa: PLC0415  (after the collector is off)
 
     try:

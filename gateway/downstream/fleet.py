@@ -6,6 +6,7 @@ from asyncio import TaskGroup
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec.structs import asdict
@@ -30,12 +31,14 @@ from gateway.downstream.connection import Connection
 from gateway.downstream.server import Downstream
 from gateway.downstream.succession import Succeeded, Succession
 from gateway.downstream.supervise import contained
-from gateway.downstream.transports.remote import Web
 from gateway.downstream.transports.transport import Transport
 from gateway.eras.sides import Outbound
 from gateway.protocol.errors import GatewayError
 from gateway.protocol.jsonrpc import Json
 from gateway.protocol.revisions import Era
+
+if TYPE_CHECKING:
+    from gateway.downstream.transports.remote import Web
 
 log = structlog.get_logger()
 
@@ -59,8 +62,8 @@ class Fleet:
     tasks: TaskGroup
     clock: Callable[[], float]
     servers: dict[str, Downstream] = field(default_factory=dict)
-    web: Web = field(init=False)
-    """Which servers elsewhere are reached with."""
+    web: "Web | None" = None
+    """Which servers elsewhere are reached with; there if there are any."""
     succession: Succession = field(init=False)
     _announced: frozenset[tuple[Kind, Owner | None]] = frozenset()
     """What servers said had changed, and to whom."""
@@ -74,7 +77,6 @@ class Fleet:
     _retiring: dict[Transport, tuple[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.web = Web(lambda work, name: self.tasks.create_task(contained(work, name)))
         self.succession = Succession(self.servers, self._beside, self._wait_retired)
 
     def add(self, server: Downstream) -> None:
@@ -92,7 +94,8 @@ class Fleet:
         async with asyncio.TaskGroup() as stopping:  # among them what was just starting
             for transport, (_, grace_s) in tuple(self._retiring.items()):
                 stopping.create_task(transport.stop(grace_s))
-        await self.web.close()
+        if self.web is not None:
+            await self.web.close()
 
     def retire(self, transport: Transport, *, server: str, grace_s: float) -> None:
         """Stop a conversation nobody needs, beside everything else."""

@@ -9,9 +9,10 @@ import psutil
 import pytest
 
 from gateway.config import aside
-from gateway.config.aside import Reading, load_aside
+from gateway.config.aside import Reading
 from gateway.config.complaints import ConfigError
 from gateway.config.load import load
+from gateway.config.outcome import load_aside, outcome
 from tests.config.corpus import CORPUS, ENVIRON, load_file
 
 
@@ -47,7 +48,7 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path: Path) -> None:
 def test_whoever_has_it_read_does_not_load_what_reads_it() -> None:
     file = CORPUS / "good" / "everything.yaml"
     words = (
-        "import sys; from pathlib import Path; from gateway.config.aside import load_aside\n"
+        "import sys; from pathlib import Path; from gateway.config.outcome import load_aside\n"
         f"load_aside(Path({str(file)!r}), {ENVIRON!r}, Path('/'))\n"
         "print(*sorted({'pydantic', 'pydantic_core', 'yaml'} & sys.modules.keys()))"
     )
@@ -60,13 +61,13 @@ def test_secrets_go_over_the_pipe_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow")
     file = tmp_path / "onegate.yaml"
     file.write_text("instructions: ${file:slow} ${SECRET}\n")
-    reading = Reading.begin(file, {"SECRET": "canary"}, tmp_path)
+    reading = Reading(file, {"SECRET": "canary"}, tmp_path)
 
     process = psutil.Process(reading.process.pid)
     assert "canary" not in f"{process.cmdline()} {process.environ()}"
     (tmp_path / "slow").write_text("slowly")
 
-    assert reading.finish().config.instructions == "slowly canary"
+    assert outcome(reading).config.instructions == "slowly canary"
 
 
 def test_what_never_comes_is_not_waited_for(
@@ -76,20 +77,20 @@ def test_what_never_comes_is_not_waited_for(
     os.mkfifo(tmp_path / "never")
     file = tmp_path / "onegate.yaml"
     file.write_text("instructions: ${file:never}\n")
-    reading = Reading.begin(file, ENVIRON, tmp_path)
+    reading = Reading(file, ENVIRON, tmp_path)
 
     with pytest.raises(ConfigError, match="cannot be read: it takes longer than"):
-        reading.finish()
+        outcome(reading)
 
     assert reading.process.poll() is not None
 
 
 def test_a_reader_that_dies_is_a_complaint(tmp_path: Path) -> None:
-    reading = Reading.begin(tmp_path / "onegate.yaml", ENVIRON, tmp_path)
+    reading = Reading(tmp_path / "onegate.yaml", ENVIRON, tmp_path)
     reading.process.kill()
 
     with pytest.raises(ConfigError, match="cannot be read: the process that reads it ended"):
-        reading.finish()
+        outcome(reading)
 
 
 def test_a_machine_that_starts_nothing_is_a_complaint(
