@@ -39,6 +39,7 @@ from gateway.protocol.jsonrpc import (
     Result,
     decode,
     encode_line,
+    request_line,
     value,
 )
 from gateway.protocol.meta import PROGRESS_TOKEN
@@ -112,7 +113,7 @@ class Link:
         id_ = self.exchange.next_id()
         if call is not None:
             params = {**params, "_meta": {**params.get("_meta", {}), PROGRESS_TOKEN: id_}}
-        line = encode_line(Request(id_, method, params))
+        line = request_line(id_, method, params)
         opened = Opened(self, id_, asyncio.get_running_loop().create_future(), call)
         try:
             pipe.send(line)

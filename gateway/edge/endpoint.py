@@ -128,9 +128,17 @@ class Endpoint:
         """None if it was a stream, which is out."""
         reply = StreamingReply(wire, accepts, more, self._pulse, self.spawn)
         self._pulse.open.add(reply)
+        posted = Posted(headers, body, principal, accepts.stream, accepts.json)
         try:
-            posted = Posted(headers, body, principal, accepts.stream, accepts.json)
-            answer = await self._entered(posted, reply)
+            try:
+                answer = await self._entrance.post(posted, reply)
+            except asyncio.CancelledError:
+                if not _taken_back(reply):
+                    raise
+                answer = STOPPING
+            except Exception:  # boundary 1 of 3, where an answer may have begun
+                log.exception("request.crashed", method="POST")
+                answer = CRASHED
             if not (reply.streaming or _must_stream(answer, accepts)):
                 return answer
             await reply.finish(answer)
@@ -138,19 +146,6 @@ class Endpoint:
         finally:
             self._pulse.close(reply)
             reply.closed()
-
-    async def _entered(self, posted: Posted, reply: StreamingReply) -> Answer:
-        try:
-            return await self._entrance.post(posted, reply)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not reply.was_cut or task is None:
-                raise
-            task.uncancel()  # ours, and meant for the call alone: the client gets to know
-            return STOPPING
-        except Exception:  # boundary 1 of 3, where an answer may have begun
-            log.exception("request.crashed", method="POST")
-            return CRASHED
 
     async def _get(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
@@ -240,6 +235,15 @@ async def _contained(work: Coroutine[Any, Any, None]) -> None:
         await work
     except Exception:  # boundary 1 of 3, for the half of an answer that has its own task
         log.exception("stream.crashed")
+
+
+def _taken_back(reply: StreamingReply) -> bool:
+    """Whether the cancellation was ours and meant the call alone: its client gets to know."""
+    task = asyncio.current_task()
+    if not reply.was_cut or task is None:
+        return False
+    task.uncancel()
+    return True
 
 
 def _must_stream(answer: Answer, accepts: Accepts) -> bool:

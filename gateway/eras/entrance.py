@@ -21,7 +21,6 @@ from gateway.protocol.jsonrpc import (
     STRICT,
     Failure,
     Fields,
-    Message,
     Notification,
     Request,
     decode,
@@ -40,6 +39,8 @@ NOT_KEPT = (
     "Last-Event-ID names no event of this session, or its stream is no longer kept. "
     "Send GET without it to be told of changes from now on"
 )
+ASKED = (Request, Notification)
+"""What clients send on their own account."""
 SESSION_GONE = "No such session: it ended or never was. Send initialize to open another"
 
 
@@ -55,13 +56,13 @@ class Entrance:
 
     async def post(self, posted: Posted, reply: Reply) -> Answer:
         body = posted.body
-        if body.lstrip(b" \t\r\n")[:1] == b"[":
+        if body[:1] != b"{" and body.lstrip(b" \t\r\n")[:1] == b"[":
             return await self._batch(posted, reply)
         try:
             message = decode(body, STRICT)
         except GatewayError as error:
             return _refused(error, error.request_id)
-        if isinstance(message, Request | Notification):
+        if isinstance(message, ASKED):
             params = message.params
             _open_meta(params)
             if is_modern(posted.headers, params) and not _negotiates(message, posted.headers):
@@ -70,7 +71,16 @@ class Entrance:
                 return Answer(202)
         elif _is_modern_header(posted.headers):
             return _refused(InvalidMessage("A client sends no responses in this revision"), None)
-        return await self._legacy(message, posted, reply)
+        if isinstance(message, Request) and message.method == INITIALIZE:
+            return self.legacy.initialize(message, posted)
+        session = self._of(posted, message.id if isinstance(message, Request) else None)
+        if isinstance(session, Answer):
+            return session
+        reply.keep(session.streams)
+        if isinstance(message, Request):
+            return Answer(200, await self.legacy.request(Asked(session, message, posted, reply)))
+        self.legacy.told(session, message)
+        return Answer(202)
 
     async def get(
         self, headers: Headers, principal: str | None, open_stream: Callable[[], Stream]
@@ -100,15 +110,6 @@ class Entrance:
             session.streams.detach(stream)
 
     # --- legacy ---
-
-    async def _legacy(self, message: Message, posted: Posted, reply: Reply) -> Answer:
-        if isinstance(message, Request) and message.method == INITIALIZE:
-            return self.legacy.initialize(message, posted)
-        session = self._of(posted, message.id if isinstance(message, Request) else None)
-        if isinstance(session, Answer):
-            return session
-        reply.keep(session.streams)
-        return await self.legacy.message(session, message, posted, reply)
 
     async def _batch(self, posted: Posted, reply: Reply) -> Answer:
         """An array: 2025-03-26 alone has them. Each element is a call of its own."""
@@ -149,7 +150,7 @@ class Entrance:
             if message.method == INITIALIZE:
                 return _refused(InvalidMessage("initialize cannot be batched"), message.id).body
             return await self.legacy.request(Asked(session, message, posted, reply))
-        await self.legacy.message(session, message, posted, reply)
+        self.legacy.told(session, message)
         return None
 
     def _of(self, posted: Posted, id_: str | int | None) -> Session | Answer:

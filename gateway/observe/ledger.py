@@ -1,6 +1,7 @@
 """One fact, told to the record, the metrics and the log in the same words."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 import structlog
@@ -43,7 +44,6 @@ class Ledger:
         self._entered: list[Ended] = []
         self._bytes = 0
         self._later: asyncio.TimerHandle | None = None
-        # Bound once: a debug line nobody wants then costs one empty call.
         self._log = structlog.get_logger().bind()
 
     def enter(self, ended: Ended) -> None:
@@ -72,13 +72,14 @@ class Ledger:
             sink.write(record, line)
         # What it waited for its turn is nobody's slowness.
         self._metrics.ended(record, call.method, call.spent.waited_s)
-        self._log.debug(
-            "call.ended",
-            call=record.call,
-            server=record.server,
-            tool=record.tool,
-            outcome=record.outcome,
-        )
+        if self._log.is_enabled_for(logging.DEBUG):
+            self._log.debug(
+                "call.ended",
+                call=record.call,
+                server=record.server,
+                tool=record.tool,
+                outcome=record.outcome,
+            )
 
     def _record(self, ended: Ended) -> CallRecord:
         call, size, outcome, error, at_s, duration_s = ended

@@ -1,6 +1,7 @@
 """The stage that bounds how often, and how many at a time, entries and servers are called."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from gateway.calls.call import Call, Limit, Outcome
 from gateway.calls.pipeline import Handler
@@ -12,6 +13,9 @@ from gateway.protocol.errors import Throttled
 
 _Key = tuple[str, str]
 """What the line is for (`tool` or `server`), and its name."""
+
+KEPT = 1024
+"""Lines; beyond that, those in which nobody stands are forgotten."""
 
 _SOON_S = 1.0
 """What a caller is told to wait when nobody can know: calls of others have to end."""
@@ -33,38 +37,32 @@ class Throttle:
 
     def __call__(self, call: Call, proceed: Handler) -> Awaitable[Outcome]:
         assert call.entry is not None, "authorize runs before"
-        verdict = call.verdict
-        turns = self._turns_of(call.entry.route.server)
-        if turns is None and verdict.concurrency is None and verdict.rate is None:
-            return proceed(call)
-        return self._bounded(call, proceed, turns)
-
-    async def _bounded(self, call: Call, proceed: Handler, turns: Turns | None) -> Outcome:
-        assert call.entry is not None
         verdict, route = call.verdict, call.entry.route
         if verdict.rate is not None:
             self._check_rate(call, verdict.rate)
-        bounds: list[tuple[_Key, Turns]] = []
-        if verdict.concurrency is not None:
-            own = Turns(verdict.concurrency, verdict.queue)
-            bounds.append(((route.kind, call.entry.name), own))
-        if turns is not None:
-            bounds.append((("server", route.server), turns))
-        held: list[tuple[_Key, Line]] = []
+        turns = self._turns_of(route.server)
+        if turns is not None:  # always the server's last, so that no two wait for each other
+            server = ("server", route.server)
+            proceed = partial(self._in_turn, proceed, server, turns.concurrency, turns.queue)
+        if verdict.concurrency is None:
+            return proceed(call)
+        own = (route.kind, call.entry.name)
+        return self._in_turn(proceed, own, verdict.concurrency, verdict.queue, call)
+
+    async def _in_turn(
+        self, proceed: Handler, key: _Key, concurrency: Limit, queue: Limit, call: Call
+    ) -> Outcome:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line()
+        if not line.enter(concurrency.value):
+            await self._wait(call, line, key, Turns(concurrency, queue))
         try:
-            for key, bound in bounds:  # always in this order, so that no two wait for each other
-                line = self._lines.get(key)
-                if line is None:
-                    line = self._lines[key] = Line()
-                if not line.enter(bound.concurrency.value):
-                    await self._wait(call, line, key, bound)
-                held.append((key, line))
             return await proceed(call)
         finally:
-            for key, line in reversed(held):
-                line.leave()
-                if line.idle:
-                    del self._lines[key]
+            line.leave()
+            if line.idle and len(self._lines) > KEPT:
+                self._forget_idle()
 
     def _check_rate(self, call: Call, rate: Limit) -> None:
         per_s = call.verdict.per_s
@@ -96,12 +94,14 @@ class Throttle:
             ) from None
         finally:
             call.spent.waited_s += self._clock() - started
-            if line.idle and key in self._lines:  # nobody runs any more, and nobody waits
-                del self._lines[key]
 
     def waiting(self) -> list[tuple[str, str, int]]:
         """Who waits now: `server` or a kind of entry, its name, and how many calls."""
         return [(*key, line.waiting) for key, line in self._lines.items() if line.waiting]
+
+    def _forget_idle(self) -> None:
+        for key in [key for key, line in self._lines.items() if line.idle]:
+            del self._lines[key]
 
 
 def _in_use(key: _Key, bound: Turns) -> str:

@@ -26,7 +26,7 @@ PARAM_PREFIX = "Mcp-Param-"
 
 ANNOTATION = "x-mcp-header"
 
-_OPEN, _CLOSE = "=?base64?", "?="
+OPEN, _CLOSE = "=?base64?", "?="
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
 _ACCEPTED = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?|")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -37,17 +37,17 @@ _TYPES = frozenset({"integer", "string", "boolean"})
 
 def encode_value(text: str) -> str:
     """A header value for `text`: itself, or base64 of its UTF-8 between the two markers."""
-    marked = text.startswith(_OPEN) and text.endswith(_CLOSE)
+    marked = text.startswith(OPEN) and text.endswith(_CLOSE)
     if _PLAIN.fullmatch(text) and not marked:
         return text
-    return f"{_OPEN}{base64.b64encode(text.encode()).decode()}{_CLOSE}"
+    return f"{OPEN}{base64.b64encode(text.encode()).decode()}{_CLOSE}"
 
 
 def decode_value(header: str) -> str:
     """What a header value stands for. Raises `HeaderMismatch` if it is not well formed."""
-    inner = len(header) - len(_OPEN) - len(_CLOSE)
-    if inner >= 0 and header.startswith(_OPEN) and header.endswith(_CLOSE):
-        return _decode_base64(header[len(_OPEN) : -len(_CLOSE)])
+    inner = len(header) - len(OPEN) - len(_CLOSE)
+    if inner >= 0 and header.startswith(OPEN) and header.endswith(_CLOSE):
+        return _decode_base64(header[len(OPEN) : -len(_CLOSE)])
     if not _ACCEPTED.fullmatch(header):
         raise HeaderMismatch("a header value holds characters that need the base64 form")
     return header

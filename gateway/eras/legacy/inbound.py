@@ -36,7 +36,6 @@ from gateway.protocol.jsonrpc import (
     Failure,
     Fields,
     Json,
-    Message,
     Notification,
     Request,
     Result,
@@ -143,14 +142,6 @@ class LegacyInbound:
         }
 
     # --- messages of a session ---
-
-    async def message(
-        self, session: Session, message: Message, posted: Posted, reply: Reply
-    ) -> Answer:
-        if isinstance(message, Request):
-            return Answer(200, await self.request(Asked(session, message, posted, reply)))
-        self.told(session, message)
-        return Answer(202)
 
     def told(self, session: Session, message: Notification | Result | Failure) -> None:
         """What the client says without waiting for an answer."""

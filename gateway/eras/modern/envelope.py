@@ -5,7 +5,7 @@ Headers repeat what the body says; the body decides, and a header that disagrees
 is an error, since whoever routed by it has been misled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from gateway.protocol.errors import (
     MalformedEnvelope,
     UnsupportedVersion,
 )
-from gateway.protocol.headers import decode_value
+from gateway.protocol.headers import OPEN, decode_value
 from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, shallow, value
 from gateway.protocol.methods import NAMED_BY
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
@@ -37,7 +37,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 def read_envelope(request: Request, headers: Headers) -> Envelope:
     """Checks 7 to 10 of the ladder. Raises the error of the first rung that breaks."""
-    given = {name: _only(headers, name) for name in ROUTING}
+    given = [_only(headers, name) for name in ROUTING]
     held = shallow(request.params.get("_meta"))
     if held is None:
         raise MalformedEnvelope(f"params._meta is missing: it must carry {meta.VERSION}")
@@ -69,8 +69,8 @@ def _level(held: Fields) -> str | None:
     return level if isinstance(level, str) else None
 
 
-Given = Mapping[str, str | None]
-"""The routing headers of a request, None where there is none."""
+Given = Sequence[str | None]
+"""The routing headers of a request, in the order of `ROUTING`; None where there is none."""
 
 
 def _only(headers: Headers, name: str) -> str | None:
@@ -81,23 +81,29 @@ def _only(headers: Headers, name: str) -> str | None:
 
 
 def _check_headers(request: Request, given: Given, version: str) -> None:
-    _check(given, header_names.VERSION, version)
-    _check(given, header_names.METHOD, request.method)
+    said, method, named = given
+    if said != version:
+        raise _differs(header_names.VERSION, said, version)
+    if method != request.method:
+        raise _differs(header_names.METHOD, method, request.method)
     member = NAMED_BY.get(request.method)
     if member is not None:
-        named = given[header_names.NAME]
         if named is None:
             raise HeaderMismatch(f"The header {header_names.NAME} is missing")
-        if decode_value(named) != value(request.params, member):
+        body = value(request.params, member)
+        if not (named == body and _is_plain(named)) and decode_value(named) != body:
             raise HeaderMismatch(f"The header {header_names.NAME} is not params.{member}")
 
 
-def _check(given: Given, name: str, body: str) -> None:
-    said = given[name]
+def _is_plain(text: str) -> bool:
+    """Whether it stands for itself beyond doubt; nearly all names do."""
+    return text.isascii() and text.isprintable() and not text.startswith(OPEN)
+
+
+def _differs(name: str, said: str | None, body: str) -> HeaderMismatch:
     if said is None:
-        raise HeaderMismatch(f"The header {name} is missing")
-    if said != body:
-        raise HeaderMismatch(f"The header {name} says {said!r:.60}, the body {body!r:.60}")
+        return HeaderMismatch(f"The header {name} is missing")
+    return HeaderMismatch(f"The header {name} says {said!r:.60}, the body {body!r:.60}")
 
 
 def is_enveloped(params: Fields) -> bool:
