@@ -16,12 +16,13 @@ import structlog
 from gateway.app.current import rules_of
 from gateway.app.files import Prints, files_of, files_of_servers, prints
 from gateway.app.gateway import Gateway
-from gateway.calls.notices import ListChanged
+from gateway.calls.notices import ListChanged, Withdrawn
 from gateway.catalog.catalog import changed_kinds
 from gateway.config.complaints import Complaint, ConfigError
 from gateway.config.loaded import Loaded
-from gateway.config.model import Config
+from gateway.config.model import Config, Token
 from gateway.config.outcome import load_aside
+from gateway.identity.tokens import withdrawn
 
 log = structlog.get_logger()
 
@@ -133,8 +134,12 @@ class Reloader:
         gateway = self.gateway
         offered = gateway.middle.offered()
         current = gateway.current
+        gone = withdrawn(_tokens(current.config), _tokens(loaded.config))
         current.loaded, current.rules = loaded, rules_of(loaded)
         gateway.regard()
+        if gone:
+            gateway.sessions.dismiss(gone)
+            gateway.middle.board.post(Withdrawn(gone))
         fleet = gateway.fleet
         fleet.shelf.prefixes, fleet.shelf.longest = current.prefixes, loaded.config.names.longest
         before, now = self._in_force, self._seen
@@ -149,6 +154,10 @@ class Reloader:
             gateway.middle.board.post(ListChanged(kind))
         unheeded = _unheeded(self._started_with, loaded.config)
         return Reloaded(True, done.added, done.removed, done.restarted, unheeded)
+
+
+def _tokens(config: Config) -> tuple[Token, ...] | None:
+    return config.auth.tokens if config.auth.mode == "tokens" else None
 
 
 def _unheeded(started: Config, now: Config) -> tuple[str, ...]:

@@ -103,6 +103,12 @@ class BackgroundMoved(msgspec.Struct, frozen=True):
     """`policy.going_on.GoingOn`: what has become of it is read there."""
 
 
+class Withdrawn(msgspec.Struct, frozen=True):
+    """These principals may not be here any more, or not with the token they came with."""
+
+    principals: frozenset[str | None]
+
+
 Notice = (
     ListChanged
     | ResourceUpdated
@@ -111,6 +117,7 @@ Notice = (
     | TaskTold
     | Elicited
     | BackgroundMoved
+    | Withdrawn
 )
 Hear = Callable[[Notice], None]
 """Neither awaits nor raises."""

@@ -36,6 +36,16 @@ class Tokens:
         return owner
 
 
+def withdrawn(before: Iterable[Known] | None, now: Iterable[Known] | None) -> frozenset[str | None]:
+    """Principals who may have come with a token that is none any more, though another of the
+    same name may be left. Without tokens, which is None, there is one principal, and it is None.
+    """
+    if before is None:
+        return frozenset() if now is None else frozenset({None})
+    kept = {(token.name, token.sha256.lower()) for token in now or ()}
+    return frozenset(one.name for one in before if (one.name, one.sha256.lower()) not in kept)
+
+
 def bearer_token(values: Sequence[str]) -> str | None:
     """The token in a request's `Authorization` fields (RFC 6750, 2.1).
 

@@ -88,6 +88,12 @@ class Questions:
         if future is not None and not future.done():
             future.set_result(message)
 
+    def give_up(self) -> None:
+        """The client cannot be asked any more, and what it was asked it will not answer."""
+        self.capabilities = None
+        for id_ in tuple(self._open):
+            self.answered(Failure(id_, CANNOT, "The client may not answer any more"))
+
     async def put(self, asked: InputRequired, reply: Reply, task: str | None = None) -> Answers:
         """Ask everything in this result, and wait for the answers: some may be missing if
         they became moot meanwhile.

@@ -83,6 +83,7 @@ class Pair:
         finally:
             if not asked.session.calls:
                 stream.expect_no_more()
+                self.legacy.sessions.settle(asked.session)
 
     def _session(self, session_id: str, principal: str | None) -> Session | None:
         return self.legacy.sessions.find(session_id, principal, is_pair=True)

@@ -6,7 +6,7 @@ Source: 2025-11-25, basic/transports, "Session Management"; basic/lifecycle.
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -37,6 +37,8 @@ class Session:
     streams: Streams
     is_pair: bool = False
     """Of the transport with two endpoints: not to be had over the other one."""
+    is_dismissed: bool = False
+    """Over but for the calls under way."""
     patience: Patience = field(default_factory=Patience)
     level: str | None = None
     """Set by the client; None: whatever servers say."""
@@ -91,6 +93,15 @@ class Session:
             self.cancelled.add(id_)
             task.cancel()
 
+    def dismiss(self) -> None:
+        """Its client may not be here any more. It is told nothing further and cannot be asked;
+        what it has called already comes to its end, as that may not be undone."""
+        self.is_dismissed = True
+        self.unsubscribe()
+        self.questions.give_up()
+        if not self.is_pair:  # else it is the stream that its answers go out on
+            self.streams.end()
+
     def end(self) -> None:
         self.unsubscribe()
         self.streams.end()
@@ -144,7 +155,7 @@ class Sessions:
             self._end(next((s for s in self if not s.is_busy), next(iter(self))))
         streams = Streams(self.backlog, caller.revision.polling)
         id_ = secrets.token_hex(16)
-        session = Session(id_, caller, self.clock(), streams, is_pair, self.patience)
+        session = Session(id_, caller, self.clock(), streams, is_pair, patience=self.patience)
         self._held[session.id] = session
         return session
 
@@ -153,7 +164,7 @@ class Sessions:
         session = self._held.get(id_)
         if session is None or session.caller.principal != principal:
             return None
-        if session.is_pair != is_pair:
+        if session.is_pair != is_pair or session.is_dismissed:
             return None
         session.last_seen = self.clock()
         self._held.move_to_end(id_)
@@ -163,10 +174,17 @@ class Sessions:
         if session.id in self._held:
             self._end(session)
 
+    def dismiss(self, principals: Container[str | None]) -> None:
+        """These may not be here any more: whatever they hold ends, calls under way excepted."""
+        for session in [one for one in self if one.caller.principal in principals]:
+            session.dismiss()
+            self.settle(session)
+
     def expire(self) -> None:
         """End what has been idle too long. Called now and then by whoever owns the time."""
-        for session in self:
+        for session in tuple(self):
             session.streams.expire()
+            self.settle(session)
         oldest = self.clock() - self.idle_s
         for session in tuple(self):
             if session.last_seen > oldest:
@@ -177,6 +195,11 @@ class Sessions:
     def close_all(self) -> None:
         for session in tuple(self):
             self._end(session)
+
+    def settle(self, session: Session) -> None:
+        """End it if it is dismissed, and its last call is over."""
+        if session.is_dismissed and not session.calls:
+            self.close(session)
 
     def _end(self, session: Session) -> None:
         del self._held[session.id]

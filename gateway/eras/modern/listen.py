@@ -4,12 +4,20 @@ Source: 2026-07-28, basic/patterns/subscriptions.
 """
 
 import asyncio
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.calls.call import Caller
-from gateway.calls.notices import BackgroundMoved, ListChanged, Notice, ResourceUpdated, TaskTold
+from gateway.calls.notices import (
+    BackgroundMoved,
+    ListChanged,
+    Notice,
+    ResourceUpdated,
+    TaskTold,
+    Withdrawn,
+)
 from gateway.catalog.entries import Kind
 from gateway.eras.middle import Middle
 from gateway.eras.modern.tasks import TaskMethods, require_tasks
@@ -44,8 +52,8 @@ class Filter:
 async def listen(
     middle: Middle, tasks: TaskMethods, request: Request, caller: Caller, reply: Reply
 ) -> dict[str, Json]:
-    """Serve one listen until the client goes (which cancels this), the gateway closes, or
-    the stream is old: its client then sends another.
+    """Serve one listen until the client goes (which cancels this), the gateway closes, the
+    client's token is withdrawn, or the stream is old: its client then sends another.
 
     Returns the closing result. Raises `InvalidParams` for a filter that is none.
     """
@@ -53,20 +61,37 @@ async def listen(
     if TASKS in wanted.honoured:
         require_tasks(caller.capabilities)
         wanted = _knowing(wanted, tasks, caller)
-    with ExitStack() as last:
-        last.callback(middle.watching.drop, wanted.uris)
-        await middle.watching.add(wanted.uris)  # the client may go while servers are told
-        tell = partial(_tell, reply, request.id, wanted, tasks, caller.principal)
-        last.callback(middle.board.subscribe(tell))
-        last.callback(middle.tasks.unfollow, wanted.tasks)
-        await middle.tasks.follow(wanted.tasks)
-        params = {"notifications": wanted.honoured, "_meta": {meta.SUBSCRIPTION: request.id}}
-        reply.push(Notification(methods.ACKNOWLEDGED, params))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None) as until:
-                reply.when_old(lambda: until.reschedule(0.0))
+    try:
+        async with asyncio.timeout(None) as until:
+            leave = partial(_leave, until)
+            with ExitStack() as last:
+                board = middle.board  # from the first: the token may go while servers are told
+                last.callback(board.subscribe(partial(_part, leave, caller.principal)))
+                last.callback(middle.watching.drop, wanted.uris)
+                await middle.watching.add(wanted.uris)  # the client may go meanwhile as well
+                tell = partial(_tell, reply, request.id, wanted, tasks, caller.principal)
+                last.callback(board.subscribe(tell))
+                last.callback(middle.tasks.unfollow, wanted.tasks)
+                await middle.tasks.follow(wanted.tasks)
+                tag = {meta.SUBSCRIPTION: request.id}
+                params = {"notifications": wanted.honoured, "_meta": tag}
+                reply.push(Notification(methods.ACKNOWLEDGED, params))
+                reply.when_old(leave)
                 await middle.closing.wait()
+    except TimeoutError:
+        if not until.expired():
+            raise
     return {"_meta": {meta.SUBSCRIPTION: request.id}}
+
+
+def _leave(until: asyncio.Timeout) -> None:
+    if until.when() is None:  # it can be told once
+        until.reschedule(0.0)
+
+
+def _part(leave: Callable[[], None], principal: str | None, notice: Notice) -> None:
+    if isinstance(notice, Withdrawn) and principal in notice.principals:
+        leave()
 
 
 def _knowing(wanted: Filter, tasks: TaskMethods, caller: Caller) -> Filter:
