@@ -37,13 +37,14 @@ COLLECT_AFTER = 20_000
 
 def serve(reading: Reading) -> None:
     """Returns after an orderly stop. Raises `Misconfigured` or `Failed` if it cannot start."""
+    make_loop = _loop_factory()  # loaded while the configuration is being read
     found = finished(reading)
     stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
     for doubt in found.warnings:
         log.warning("config.doubted", at=f"{doubt.file}:{doubt.line}", problem=doubt.problem)
     raise_limit()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(Hurried):
+        with asyncio.Runner(loop_factory=make_loop) as runner, suppress(Hurried):
             runner.run(_until_told(found, stream))
     except BaseExceptionGroup as group:
         raise plain(group) from None
