@@ -26,9 +26,9 @@ from gateway.protocol.jsonrpc import (
     decode,
     decode_batch,
     encode,
-    shallow,
 )
 from gateway.protocol.methods import INITIALIZE
+from gateway.protocol.recall import Metas
 from gateway.protocol.revisions import BY_NAME, Era
 
 NO_SESSION = (
@@ -50,6 +50,7 @@ class Entrance:
     modern: ModernInbound
     pair: Pair = field(init=False)
     """For clients that know Streamable HTTP not at all."""
+    _metas: Metas = field(default_factory=Metas)
 
     def __post_init__(self) -> None:
         self.pair = Pair(self.legacy)
@@ -64,7 +65,7 @@ class Entrance:
             return _refused(error, error.request_id)
         if isinstance(message, ASKED):
             params = message.params
-            _open_meta(params)
+            self._open_meta(params)
             if is_modern(posted.headers, params) and not _negotiates(message, posted.headers):
                 if isinstance(message, Request):
                     return await self.modern.post(message, posted, reply)
@@ -108,6 +109,14 @@ class Entrance:
         session = self.legacy.sessions.find(headers.get(SESSION) or "", principal)
         if session is not None:
             session.streams.detach(stream)
+
+    def _open_meta(self, params: Fields) -> None:
+        """Decode `_meta` where it stands, once: whoever serves the request looks into it."""
+        held = params.get("_meta")
+        if held is not None and isinstance(params, dict):
+            opened = self._metas.opened(held)
+            if opened is not None:
+                params["_meta"] = opened
 
     # --- legacy ---
 
@@ -171,13 +180,6 @@ class Entrance:
         if held is None:
             return _refused(InvalidMessage(NO_SESSION), None)
         return self.legacy.sessions.find(held, principal) or _gone(None)
-
-
-def _open_meta(params: Fields) -> None:
-    """Decode `_meta` where it stands, once: whoever serves the request looks into it."""
-    held = params.get("_meta")
-    if held is not None and isinstance(params, dict) and (opened := shallow(held)) is not None:
-        params["_meta"] = opened
 
 
 def _negotiates(message: Request | Notification, headers: Headers) -> bool:

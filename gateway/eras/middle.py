@@ -15,12 +15,15 @@ from gateway.policy.background import Background
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
 from gateway.protocol.jsonrpc import Fields, Json, Request, shallow, value
+from gateway.protocol.recall import Recall
 
 KIND_OF = {
     methods.CALL_TOOL: Kind.TOOL,
     methods.GET_PROMPT: Kind.PROMPT,
     methods.READ_RESOURCE: Kind.RESOURCE,
 }
+
+NOTHING_SAID: tuple[Fields, str | None] = ({}, None)
 
 CLIENTS_REMEMBERED = 512
 """Distinct `clientInfo` objects read once and kept: there are few clients in the world."""
@@ -59,6 +62,10 @@ class Middle:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at shutdown: streams say goodbye."""
     _clients: dict[bytes, str] = field(default_factory=dict)
+    _goes_on: Recall[Fields, tuple[Fields, str | None]] = field(
+        default_factory=lambda: Recall(lambda held: (meta.travelling(held), meta.trace_of(held)))
+    )
+    """What of a client's `_meta` is for the server, and its trace."""
 
     def call(
         self,
@@ -73,12 +80,11 @@ class Middle:
         not name that. Raises `InvalidParams` if it names nothing."""
         params = request.params
         held = params.get("_meta")
-        travelling: Fields = {}
-        trace = None
+        travelling, trace = NOTHING_SAID
         if held is not None:
-            params = {key: kept for key, kept in params.items() if key != "_meta"}
-            all_meta = shallow(held) or {}
-            travelling, trace = meta.travelling(all_meta), meta.trace_of(all_meta)
+            params = {**params}
+            del params["_meta"]
+            travelling, trace = self._goes_on(shallow(held) or {})
         kind, name = about or subject(request)
         return Call(
             self.new_id(),

@@ -5,7 +5,7 @@ Headers repeat what the body says; the body decides, and a header that disagrees
 is an error, since whoever routed by it has been misled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -21,7 +21,7 @@ from gateway.protocol.errors import (
 from gateway.protocol.headers import OPEN, decode_value
 from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, shallow, value
 from gateway.protocol.methods import NAMED_BY
-from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
+from gateway.protocol.revisions import BY_NAME, OF_ERA, Era, Revision
 
 SUPPORTED = [revision.name for revision in OF_ERA[Era.MODERN]]
 ROUTING = (header_names.VERSION, header_names.METHOD, header_names.NAME)
@@ -35,38 +35,47 @@ class Envelope(msgspec.Struct, frozen=True):
     progress_token: Json
 
 
-def read_envelope(request: Request, headers: Headers) -> Envelope:
-    """Checks 7 to 10 of the ladder. Raises the error of the first rung that breaks."""
-    given = [_only(headers, name) for name in ROUTING]
-    held = shallow(request.params.get("_meta"))
-    if held is None:
-        raise MalformedEnvelope(f"params._meta is missing: it must carry {meta.VERSION}")
+class Claimed(msgspec.Struct, frozen=True):
+    """What a `_meta` says by itself."""
+
+    version: str
+    envelope: Envelope | None
+    """None: of a version not served here, or with a level that nobody knows."""
+
+
+def claimed(held: Fields) -> Claimed:
+    """Raises `MalformedEnvelope` if it does not say what it must."""
     version = value(held, meta.VERSION)
     if not isinstance(version, str):
         raise MalformedEnvelope(f"params._meta lacks {meta.VERSION} (a string)")
     capabilities = held.get(meta.CAPABILITIES)
     if not isinstance(capabilities, Raw) or not bytes(capabilities).startswith(b"{"):
         raise MalformedEnvelope(f"params._meta lacks {meta.CAPABILITIES} (an object)")
-    _check_headers(request, given, version)
-    if version not in SUPPORTED:
-        raise UnsupportedVersion(
-            f"Protocol version {version!r:.40} is not served here",
-            data={"supported": SUPPORTED, "requested": version},
-        )
-    return Envelope(
-        NEWEST[Era.MODERN] if version == SUPPORTED[-1] else BY_NAME[version],
-        capabilities,
-        held.get(meta.CLIENT_INFO),
-        _level(held),
-        meta.progress_token(held),
-    )
-
-
-def _level(held: Fields) -> str | None:
     level = value(held, meta.LOG_LEVEL)
-    if level is not None and level not in LEVELS:
+    if version not in SUPPORTED or not (level is None or level in LEVELS):
+        return Claimed(version, None)
+    info, token = held.get(meta.CLIENT_INFO), meta.progress_token(held)
+    return Claimed(version, Envelope(BY_NAME[version], capabilities, info, level, token))
+
+
+def read_envelope(
+    request: Request, headers: Headers, claims: Callable[[Fields], Claimed] = claimed
+) -> Envelope:
+    """Checks 7 to 10 of the ladder. Raises the error of the first rung that breaks."""
+    given = [_only(headers, name) for name in ROUTING]
+    held = shallow(request.params.get("_meta"))
+    if held is None:
+        raise MalformedEnvelope(f"params._meta is missing: it must carry {meta.VERSION}")
+    claim = claims(held)
+    _check_headers(request, given, claim.version)
+    if claim.version not in SUPPORTED:
+        raise UnsupportedVersion(
+            f"Protocol version {claim.version!r:.40} is not served here",
+            data={"supported": SUPPORTED, "requested": claim.version},
+        )
+    if claim.envelope is None:
         raise MalformedEnvelope(f"{meta.LOG_LEVEL} must be one of {', '.join(LEVELS)}")
-    return level if isinstance(level, str) else None
+    return claim.envelope
 
 
 Given = Sequence[str | None]

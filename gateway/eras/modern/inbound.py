@@ -3,14 +3,16 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
-from gateway.eras.modern.envelope import SUPPORTED, Envelope, read_envelope
+from gateway.eras.modern.envelope import SUPPORTED, Claimed, Envelope, claimed, read_envelope
 from gateway.eras.modern.listen import listen
 from gateway.eras.modern.tasks import METHODS, TASK, TaskMethods
 from gateway.eras.questions import ASKED, as_modern, for_modern
@@ -43,6 +45,7 @@ from gateway.protocol.jsonrpc import (
     shallow,
     value,
 )
+from gateway.protocol.recall import Recall
 
 log = structlog.get_logger()
 
@@ -58,8 +61,7 @@ CACHE: Fields = {"ttlMs": 0, "cacheScope": "private"}
 Served = Callable[["Asked"], Awaitable[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One request with all that was read of it."""
 
     request: Request
@@ -78,8 +80,11 @@ class ModernInbound:
     _lists: Lists = field(init=False)
     _tasks: TaskMethods = field(init=False)
     _methods: dict[str, Served] = field(init=False)
+    _claims: Recall[Fields, Claimed] = field(init=False)
+    _callers: Recall[Envelope, Caller] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._claims, self._callers = Recall(claimed), Recall(self._described)
         self._tasks = TaskMethods(self.middle, self._ended)
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
         self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
@@ -101,7 +106,7 @@ class ModernInbound:
         reply.end_with_client()
         started = self.middle.clock()
         try:
-            envelope = read_envelope(request, posted.headers)
+            envelope = read_envelope(request, posted.headers, self._claims)
             serve = self._methods.get(request.method)
             if serve is None:
                 raise UnknownMethod(f"Unknown method: {request.method!r:.80}")
@@ -191,13 +196,14 @@ class ModernInbound:
     # --- shapes ---
 
     def _caller(self, asked: Asked) -> Caller:
-        envelope = asked.envelope
-        return Caller(
-            envelope.revision,
-            asked.posted.principal,
-            self.middle.client(envelope.client_info),
-            None if bytes(envelope.capabilities) == b"{}" else envelope.capabilities,
-        )
+        caller, principal = self._callers(asked.envelope), asked.posted.principal
+        return caller if principal is None else replace(caller, principal=principal)
+
+    def _described(self, envelope: Envelope) -> Caller:
+        client = self.middle.client(envelope.client_info)
+        nothing = bytes(envelope.capabilities) == b"{}"
+        capabilities = None if nothing else envelope.capabilities
+        return Caller(envelope.revision, None, client, capabilities)
 
     def _check_params(self, request: Request, headers: Headers) -> None:
         """Rung 11: arguments that the tool wants repeated in headers."""
