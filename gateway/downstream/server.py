@@ -25,7 +25,7 @@ from gateway.downstream.backoff import RestartPolicy
 from gateway.downstream.connection import Connection, Opener
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
-from gateway.downstream.listings import Listings
+from gateway.downstream.listings import LISTED_TOGETHER, Listings
 from gateway.downstream.memory import Memory, Remembered
 from gateway.downstream.predecessor import Predecessor
 from gateway.downstream.supervise import contained, keep_running
@@ -48,11 +48,6 @@ QUIET_S = 0.1
 
 ALONE = (Era.MODERN, Era.LEGACY)
 """Which era is tried first in an even round, and in an odd one."""
-
-LISTED_TOGETHER = {kind: frozenset({kind}) for kind in Kind} | {
-    Kind.RESOURCE: frozenset({Kind.RESOURCE, Kind.TEMPLATE})
-}
-"""One notification speaks of resources and of their templates."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +91,8 @@ class Downstream:
         self._known = self.memory.recall(self.key)
         listing = self._known.listing(self.name) if self._known else Listing(self.name)
         beside = frozenset(self._known.beside if self._known else ())
-        self.lists = Listings(listing, self.section.start_timeout_s, beside)
+        patience_s = self.section.start_timeout_s
+        self.lists = Listings(listing, patience_s, self._beside, self._came, self._doubt, beside)
         if self._known:
             self.opener.dial.recall(self._known.transport)
         if not self.eras and self._known:
@@ -239,8 +235,8 @@ class Downstream:
                 self._beside(self._read_changed(connection))
             self._changed.add(notice.kind)
 
-    def _beside(self, work: Awaitable[None]) -> None:
-        self.tasks.create_task(contained(work, self.name))
+    def _beside(self, work: Awaitable[None]) -> "asyncio.Task[None]":
+        return self.tasks.create_task(contained(work, self.name))
 
     # --- eras ---
 
@@ -363,7 +359,7 @@ class Downstream:
         await self.published(self, frozenset(), None)
         if self._known and self._known.version != greeting.version and len(self.eras) == 1:
             self.eras = () if self.section.protocol == "auto" else self.eras
-        await self._connected(connection)
+        self.connected(self, connection)
         self._beside(self._remember(connection))
         if self._changed:  # servers say so at every start: clients hear of it if it is true
             self._beside(self._read_changed(connection, quietly=True))
@@ -374,18 +370,21 @@ class Downstream:
         for connection in second:
             self.connected(self, connection)
 
-    async def _connected(self, connection: Connection) -> None:
-        self.connected(self, connection)
-
     async def _read_changed(self, connection: Connection, *, quietly: bool = False) -> None:
         await asyncio.sleep(QUIET_S)
         changed = frozenset(self._changed)
         self._changed.clear()
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)
-        await self.published(self, frozenset() if quietly else changed, None)
+        await self._came(connection, frozenset() if quietly else changed)
+
+    async def _came(self, connection: Connection, said: frozenset[Kind] = frozenset()) -> None:
+        await self.published(self, said, None)
         if connection is self.main.connection:
             await self._remember(connection)
+
+    def _doubt(self, why: str) -> None:
+        self.main.last_error = why
 
     async def _remember(self, connection: Connection) -> None:
         self._known = replace(

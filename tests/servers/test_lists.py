@@ -172,6 +172,45 @@ def test_a_change_that_comes_while_the_lists_are_read_is_not_lost(tmp_path: Path
     run(converse())
 
 
+def test_a_list_that_hangs_holds_up_neither_calls_nor_other_lists(tmp_path: Path) -> None:
+    """B39: what is missing is said, and asked for again when something has changed."""
+    program, stuck = tmp_path / "hanging.py", tmp_path / "stuck"
+    program.write_text(HANGING)
+    stuck.touch()
+
+    async def converse() -> None:
+        section = {"command": "python3", "args": ["-S", str(program), str(stuck)]}
+        section |= {"protocol": "legacy", "start_timeout": "6s"}
+        async with gate(tmp_path, {"it": section}) as it:
+            async with asyncio.timeout(5):
+                await it.ready()
+            (late,) = it.said("list.late")
+            assert late["kind"] == "prompt"
+            async with it.modern() as client, client.listening(promptsListChanged=True) as stream:
+                assert await _names(client) == ["it__grow"]
+                async with asyncio.timeout(3):
+                    await client.call("it__grow")
+                    await eventually_async(lambda: _has(it, "it__grown_1"))
+                assert not it.said("list.failed")
+
+                await eventually_async(lambda: it.said("list.failed"), 10)
+                (failed,) = it.said("list.failed")
+                assert failed["kind"] == "prompt"
+                report = await it.report()
+                assert report["state"] == "ready"
+                assert report["last_error"] == "prompts/list: not answered within 6 s"
+
+                stuck.unlink()
+                await client.call("it__grow")
+                async with asyncio.timeout(5):
+                    told = await stream.message()
+                assert told["method"] == "notifications/prompts/list_changed"
+                prompts = (await client.request("prompts/list")).result["prompts"]
+                assert [each["name"] for each in prompts] == ["it__hello"]
+
+    run(converse())
+
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_subscriptions_are_made_again_after_a_restart(tmp_path: Path, era: str) -> None:
     """A14; the client notices nothing but that its server answered a call badly."""
@@ -274,6 +313,7 @@ async def _names(client: Any) -> list[str]:
 
 SERVER = """
 import json, sys
+from pathlib import Path
 
 def send(**message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -311,6 +351,21 @@ GROWING = SERVER.replace("CAPABILITIES", '{"tools": {"listChanged": True}}').rep
         result = {"tools": [tool("first")] + [tool("second")] * (asked > 1)}
         if asked == 1:
             send(method="notifications/tools/list_changed")""",
+)
+
+HANGING = SERVER.replace("CAPABILITIES", '{"tools": {"listChanged": True}, "prompts": {}}').replace(
+    "ANSWER",
+    """grown = globals().setdefault("grown", [])
+        if method == "tools/list":
+            result = {"tools": [tool("grow")] + [tool(f"grown_{n}") for n in grown]}
+        elif method == "tools/call":
+            grown.append(len(grown) + 1)
+            result = {"content": []}
+            send(method="notifications/tools/list_changed")
+        elif method == "prompts/list":
+            if Path(sys.argv[1]).exists():
+                continue
+            result = {"prompts": [{"name": "hello"}]}""",
 )
 
 PICKY = SERVER.replace("CAPABILITIES", '{"resources": {"subscribe": True}}').replace(
