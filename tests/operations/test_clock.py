@@ -44,6 +44,7 @@ MAY_TELL_THE_TIME = {
     "gateway/cli/serving.py": "hands it to the log",
     "gateway/cli/standing_in.py": "hands it to the log",
     "gateway/cli/standing_alone.py": "hands it to the log",
+    "gateway/edge/listener.py": "hands it to the heads of answers",
     "gateway/observe/metrics.py": "says when the gateway started",
 }
 
