@@ -287,7 +287,7 @@ class Limits(Section):
     """How long a session may be idle before it is closed."""
     stream_age_s: Annotated[float, seconds_or_off()] = math.inf
     """How long a stream may go on over one connection: clients that know how to take another
-    then do. For proxies that cut streams after a fixed time. Default: off."""
+    then do. For proxies that cut streams after a fixed time."""
     drain_s: Annotated[float, seconds(or_zero=True)] = 10.0
     """How long calls may take to finish once the gateway was told to stop."""
     answer_s: Annotated[float, seconds()] = 600.0

@@ -6,6 +6,7 @@ loader together. What only the loader can know (doubled keys, variables that are
 addresses that clash) is not in it.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -143,7 +144,7 @@ def _spelt(key: str | int, default: object) -> object:
     if key in ("line", "body", "header") and isinstance(default, int):
         return spelt_size(default)
     if isinstance(default, float):
-        return f"{default:g}s"
+        return f"{default:g}s" if math.isfinite(default) else "off"
     return None if default in ([], "") else default
 
 
