@@ -151,6 +151,9 @@ class InputRequired(msgspec.Struct, frozen=True):
     """The questions are a legacy server's: the token is ours, the params are in its shape."""
     moot: "Future[None] | None" = None
     """Done when nobody wants the answers any more: the server has gone on without them."""
+    progressed: Callable[[str, Fields], None] | None = None
+    """Told the key of a question, and how far its client is with the answer: params of
+    `notifications/progress`, without the token."""
 
 
 Outcome = Completed | InputRequired

@@ -98,6 +98,13 @@ async def impatient(call: Call) -> Message:
     return said("somebody was quick")
 
 
+async def curious(call: Call) -> Message:
+    """Legacy: wants to hear how far its client is with the answer, if `token` is given."""
+    asked, meta = sample("Think"), {"progressToken": call.arguments.get("token")}
+    asked["params"] |= {"_meta": meta} if "token" in call.arguments else {}
+    return said(str((await call.pipe.ask(**asked))["content"]["text"]))
+
+
 class Visiting:
     """Legacy: a URL has to be visited before the call can be made."""
 
@@ -141,6 +148,7 @@ TOOLS = {
     "q_stubborn": stubborn,
     "q_late": late,
     "q_impatient": impatient,
+    "q_curious": curious,
     "q_visit_first": Visiting().visit_first,
     "q_visited": visited,
     "q_who": who,

@@ -7,12 +7,15 @@ on the POST stream of the request it comes from (basic/transports, "Sending Mess
 import asyncio
 import secrets
 from asyncio import Future
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gateway.calls.call import InputRequired
 from gateway.eras.profile import allowed
 from gateway.eras.questions import for_legacy, questions_in, refused
+from gateway.eras.shapes import without
 from gateway.eras.sides import Reply
 from gateway.policy.phrases import duration
 from gateway.protocol import methods
@@ -26,9 +29,10 @@ from gateway.protocol.jsonrpc import (
     RequestId,
     Result,
     decoded,
+    shallow,
     value,
 )
-from gateway.protocol.meta import RELATED_TASK
+from gateway.protocol.meta import PROGRESS_TOKEN, RELATED_TASK
 from gateway.protocol.revisions import Revision
 
 CANNOT = -32601
@@ -62,6 +66,8 @@ class Question:
     params: Fields
     is_ours: bool = False
     """Its `elicitationId` was made up here."""
+    tell: Callable[[Fields], None] | None = None
+    """Told how far the client is with its answer, if the server wants to know."""
     id: RequestId = ""
     answer: "Answering | None" = None
 
@@ -80,13 +86,20 @@ class Questions:
     capabilities: Json
     """As the client declared them; None: it answers nothing."""
     patience: Patience = field(default_factory=Patience)
-    _open: dict[RequestId, "Answering"] = field(default_factory=dict)
+    _open: dict[RequestId, Question] = field(default_factory=dict)
 
     def answered(self, message: Result | Failure) -> None:
         """The client answers, maybe something nobody asked."""
-        future = self._open.pop(message.id, None) if message.id is not None else None
-        if future is not None and not future.done():
-            future.set_result(message)
+        question = self._open.pop(message.id, None) if message.id is not None else None
+        if question is not None and question.answer and not question.answer.done():
+            question.answer.set_result(message)
+
+    def progressed(self, params: Fields) -> None:
+        """The client says how far it is with an answer: its token is the question's id."""
+        token = value(params, PROGRESS_TOKEN)
+        question = self._open.get(token) if isinstance(token, str) else None
+        if question is not None and question.tell is not None:
+            question.tell(without(params, (PROGRESS_TOKEN,)))
 
     def give_up(self) -> None:
         """The client cannot be asked any more, and what it was asked it will not answer."""
@@ -108,6 +121,8 @@ class Questions:
             question = self._fitting(method, params)
             if question is not None:
                 fitting[key] = question
+                if asked.progressed is not None and PROGRESS_TOKEN in _meta(params):
+                    question.tell = partial(asked.progressed, key)
             else:
                 refusal = refused(CANNOT, f"This client cannot be asked {method}")
                 answers[key] = _without_answer(method, refusal, by_legacy=asked.ours)
@@ -139,11 +154,14 @@ class Questions:
     def _send(self, question: Question, reply: Reply, task: str | None) -> None:
         question.id = f"onegate-{secrets.token_hex(8)}"
         question.answer = asyncio.get_running_loop().create_future()
-        self._open[question.id] = question.answer
-        kept = {name: held for name, held in question.params.items() if name != "_meta"}
+        self._open[question.id] = question
+        meta: dict[str, Json] = {}
         if task is not None:
-            kept["_meta"] = {RELATED_TASK: {"taskId": task}}
-        reply.push(Request(question.id, question.method, kept))
+            meta[RELATED_TASK] = {"taskId": task}
+        if question.tell is not None:
+            meta[PROGRESS_TOKEN] = question.id
+        kept = without(question.params, ("_meta",))
+        reply.push(Request(question.id, question.method, {**kept, "_meta": meta} if meta else kept))
 
     def _take_back(self, questions: list[Question], reply: Reply) -> None:
         """Nobody waits any more for answers that have not come."""
@@ -166,6 +184,10 @@ async def _collect(
         for answer in [answer for answer in left if answer.done()]:
             key = left.pop(answer)
             answers[key] = _answer(questions[key], by_legacy=asked.ours)
+
+
+def _meta(params: Fields) -> Fields:
+    return shallow(params.get("_meta")) or {}
 
 
 def _answer(question: Question, *, by_legacy: bool) -> Json:

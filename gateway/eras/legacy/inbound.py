@@ -150,6 +150,8 @@ class LegacyInbound:
                 id_ = value(params, "requestId")
                 if isinstance(id_, str | int):
                     session.cancel(id_)
+            case Notification(methods.PROGRESS, params):
+                session.questions.progressed(params)
             case Notification(methods.ROOTS_CHANGED):
                 self.middle.roots_changed(session.id)
             case Result() | Failure():

@@ -19,6 +19,7 @@ from gateway.calls.call import Call, Completed, InputRequired, Outcome
 from gateway.calls.notices import Emitted, Progress
 from gateway.eras.questions import ANSWERED, ASKED, STATE, answer_for, given_up, refusal_in
 from gateway.eras.sides import Answered, Channel, OpenRequest
+from gateway.protocol import methods
 from gateway.protocol.errors import (
     Cancelled,
     GatewayError,
@@ -26,6 +27,7 @@ from gateway.protocol.errors import (
     Superseded,
 )
 from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, as_bytes, decoded, shallow
+from gateway.protocol.meta import PROGRESS_TOKEN, progress_token
 from gateway.protocol.revisions import Revision
 
 log = structlog.get_logger()
@@ -228,7 +230,14 @@ class Leg:
         result = {"resultType": "input_required", ASKED: questions, STATE: self.token}
         if self._moot is None or self._moot.done():
             self._moot = asyncio.get_running_loop().create_future()
-        return InputRequired(result, ours=True, moot=self._moot)
+        return InputRequired(result, ours=True, moot=self._moot, progressed=self._progressed)
+
+    def _progressed(self, key: str, params: Fields) -> None:
+        """The client says how far it is with an answer, and the server wants to know."""
+        ask = self.asks.get(key)
+        token = progress_token(shallow(ask.params.get("_meta")) or {}) if ask else None
+        if token is not None:
+            self.channel.tell(methods.PROGRESS, {**params, PROGRESS_TOKEN: token})
 
     def _begin_round(self, call: Call) -> None:
         self.rounds += 1
