@@ -3,7 +3,7 @@
 Such a request is read by aiohttp's parser and answered in one write, by one task, with no
 request or response object in between: a third of what it costs otherwise. At the first
 request that is anything else (another method or path, a large body or one in chunks, one
-request ahead of the other's answer, what the parser refuses), the connection is handed to
+in one piece with the next, what the parser refuses), the connection is handed to
 aiohttp's own handler, which gets every byte of that request and keeps the connection.
 Nothing is decided here about what a request means.
 """
@@ -11,17 +11,16 @@ Nothing is decided here about what a request means.
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import structlog
-from aiohttp import StreamReader, web
-from aiohttp.http import HttpRequestParser, HttpVersion11, RawRequestMessage
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import StreamReader
+from aiohttp.http import HttpRequestParser, RawRequestMessage
 
-from gateway.edge.connections import IDLE_S, MOST_HEADERS, Connections, Leaver
+from gateway.edge.connections import IDLE_S, Connections, Leaver
 from gateway.edge.crowd import BUSY, Crowd
-from gateway.edge.endpoint import PATHS
 from gateway.edge.heads import HEAD_END, Heads
+from gateway.edge.parsing import MOST_BYTES, UNREAD, needed, new_parser
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import JSON, SERVER, Refused
 from gateway.edge.wire import Wire
@@ -29,12 +28,7 @@ from gateway.eras.sides import Answer, Headers
 
 log = structlog.get_logger()
 
-MOST_BYTES = 64 * 2**10
-"""Head and body; what is larger goes to the handler that takes it piece by piece."""
 LAST = {"Connection": "close"}
-UNREAD = (HttpProcessingError, AttributeError, TypeError, ValueError)
-"""What a parser cannot read, it cannot read in whoever takes over either, who says so. The rest
-of these would come of a parser that is not used like this any more: slower is not broken."""
 
 
 class Post(Protocol):
@@ -62,6 +56,7 @@ class Directs:
         self.open: set[Direct] = set()
         self.loop = asyncio.get_running_loop()
         self.heads = heads
+        self._emptied: asyncio.Event | None = None
 
     def __call__(self) -> "Direct":
         return Direct(self)
@@ -74,16 +69,26 @@ class Directs:
     def close_idle(self) -> None:
         """Close each connection as soon as nothing is being answered on it."""
         for one in tuple(self.open):
-            one.close()
+            one.close_when_idle()
+
+    def forget(self, one: "Direct") -> None:
+        """It is closed, or aiohttp's handler has got it."""
+        self.open.discard(one)
+        if self._emptied is not None and not self.open:
+            self._emptied.set()
 
     async def shutdown(self, within_s: float) -> None:
-        """Wait for answers under way, then end what is left."""
-        for cancel in (False, True):
-            left = [one.task for one in self.open if one.task is not None]
-            for task in left if cancel else ():
-                task.cancel()
-            if left:
-                await asyncio.wait(left, timeout=within_s)
+        """Wait until what is under way is answered and read, then end what is left."""
+        if self.open:
+            self._emptied = asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._emptied.wait()
+        left = [one.task for one in self.open if one.task is not None]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=within_s)
         for one in tuple(self.open):
             one.abort()
         self.open.clear()
@@ -146,10 +151,10 @@ class Direct(asyncio.Protocol):
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        if self.task is not None:  # ahead of its turn: the rest of it waits in the socket
+        if self.task is not None:  # ahead of its turn
             self._early += data
-            if self.transport is not None:
-                self.transport.pause_reading()
+            if len(self._early) > MOST_BYTES and self.transport is not None:
+                self.transport.pause_reading()  # only now: who does not read hears nobody leave
             return
         if self._raw:
             whole = self._raw + data
@@ -165,7 +170,7 @@ class Direct(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        self._owner.open.discard(self)
+        self._owner.forget(self)
         if self._drained is not None and not self._drained.done():
             self._drained.set_exception(ConnectionResetError("the client has gone"))
             self._drained.exception()  # perhaps nobody waits
@@ -190,7 +195,8 @@ class Direct(asyncio.Protocol):
         try:
             parser = self._parser
             if parser is None:
-                parser = self._parser = self._new_parser()
+                owner = self._owner
+                parser = self._parser = new_parser(owner.loop, owner.handlers.header_bytes)
             messages, _, _ = parser.feed_data(data)
         except UNREAD:
             return False
@@ -199,20 +205,8 @@ class Direct(asyncio.Protocol):
         if self._message is not None or len(messages) > 1:
             return False
         self._message, self._payload = messages[0]
-        self._needed = _needed(self._message, whole)
+        self._needed = needed(self._message, whole)
         return len(whole) <= self._needed <= MOST_BYTES
-
-    def _new_parser(self) -> HttpRequestParser:
-        most = self._owner.handlers.header_bytes
-        return HttpRequestParser(
-            cast(Any, _Unpaused()),
-            self._owner.loop,
-            2 * MOST_BYTES,
-            max_line_size=most,
-            max_field_size=most,
-            max_headers=MOST_HEADERS,
-            payload_exception=web.RequestPayloadError,
-        )
 
     def _begin(self, message: RawRequestMessage, whole: bytes) -> None:
         if self._payload is None or not self._payload.is_eof():
@@ -264,7 +258,7 @@ class Direct(asyncio.Protocol):
         self.transport.write(self._owner.heads.of(answer.status, headers) + (body or b""))
 
     def _next(self) -> None:
-        if self.transport is None:
+        if self.transport is None or self.transport.is_closing():
             return
         if self._closes:
             self.transport.close()
@@ -277,7 +271,7 @@ class Direct(asyncio.Protocol):
 
     def _hand_over(self, data: bytes) -> None:
         transport, self.transport = self.transport, None
-        self._owner.open.discard(self)
+        self._owner.forget(self)
         if transport is None:
             return
         handler = self._owner.handlers.taking_over(heard=self.heard)
@@ -285,7 +279,7 @@ class Direct(asyncio.Protocol):
         handler.connection_made(transport)
         handler.data_received(data)
 
-    # --- wire.Wire (`close` is further down) ---
+    # --- wire.Wire ---
 
     @property
     def is_gone(self) -> bool:
@@ -316,6 +310,10 @@ class Direct(asyncio.Protocol):
     async def end(self) -> None:
         await self._send(b"0\r\n\r\n")
 
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
     def abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()
@@ -345,7 +343,7 @@ class Direct(asyncio.Protocol):
             log.warning("reader.cut", unsent_bytes=unsent, stalled_s=pulse.stall_s)
             transport.abort()
             return
-        if self.task is None:
+        if self.task is None and not transport.is_closing():
             self._check_silence(transport, pulse.now_s - self._since_s, pulse.head_s)
 
     def _check_silence(self, transport: asyncio.Transport, silent_s: float, head_s: float) -> None:
@@ -356,36 +354,10 @@ class Direct(asyncio.Protocol):
             self._answer(late.answer({}))
             transport.close()
         elif silent_s >= (IDLE_S if self.heard and not self._raw else head_s):
-            transport.abort()
+            transport.close()  # after what is still being read of the last answer
 
-    def close(self) -> None:
+    def close_when_idle(self) -> None:
         """Close after the request being served; at once if there is none."""
         self._closes = True
         if self.task is None and self.transport is not None:
             self.transport.close()
-
-
-class _Unpaused:
-    """What a parser may tell to read no more. It never has to: nothing is larger than it holds."""
-
-    def pause_reading(self, *_: object, **__: object) -> None: ...
-
-    def resume_reading(self, *_: object, **__: object) -> None: ...
-
-
-def _needed(message: RawRequestMessage, data: bytes) -> int:
-    """Bytes of the whole request, if it is one to be served here; else 0."""
-    if (
-        message.method != "POST"
-        or message.path not in PATHS
-        or message.version != HttpVersion11
-        or message.chunked
-        or message.upgrade
-        or message.compression
-        or "Expect" in message.headers
-    ):
-        return 0
-    at = data.find(HEAD_END)
-    with suppress(KeyError, ValueError):
-        return at + len(HEAD_END) + int(message.headers["Content-Length"]) if at > 0 else 0
-    return 0

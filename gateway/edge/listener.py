@@ -62,6 +62,11 @@ class Listener:
         """How many clients are connected."""
         return sum(1 for _ in self._watched())
 
+    @property
+    def direct(self) -> int:
+        """How many of these aiohttp's handler has not got."""
+        return 0 if self._directs is None else len(self._directs.open)
+
     async def start(self, bound: Sequence[Bound]) -> None:
         """Accept connections on these sockets from now on."""
         loop = asyncio.get_running_loop()
