@@ -10,8 +10,6 @@ from asyncio import TaskGroup
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from prometheus_client import CollectorRegistry
-
 from gateway import __version__
 from gateway.app.current import Current
 from gateway.app.gateway import Gateway
@@ -87,7 +85,7 @@ def compose(
     spools = [sink for sink in sinks if isinstance(sink, Spool)]
     sessions: Sessions
     reports: Reports
-    metrics = Metrics(CollectorRegistry(), lambda: reports.stats(), __version__)
+    metrics = Metrics(lambda: reports.stats(), __version__)
     hour = Series(clock)
     with_arguments = config.calls.arguments == "redacted"
     ledger = Ledger([*sinks, hour], ring, metrics, with_arguments=with_arguments)

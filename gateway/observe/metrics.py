@@ -9,15 +9,10 @@ histograms are those of OpenTelemetry's semantic conventions for MCP, buckets in
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
-
+from gateway.observe.exposition import Family, Format, formats
 from gateway.observe.record import CallRecord
 from gateway.observe.tally import Counts, Durations
 from gateway.observe.visible import visible
@@ -29,7 +24,7 @@ OVERHEAD_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.
 LAG_S = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 
 TOOLS = 500
-"""Tools with series of their own. To render 500 takes a fifth of a second of one core."""
+"""Tools with series of their own: some MB of text for each scrape, if all are called."""
 LABEL_LONGEST = 128
 """Characters: what a server calls a tool is bounded by nothing else."""
 OTHER = "_other"
@@ -77,15 +72,13 @@ class GatewayStats:
     connections_refused: int = 0
 
 
-class Metrics(Collector):
+class Metrics:
     """All metrics, added to by the event loop alone."""
 
-    def __init__(
-        self, registry: CollectorRegistry, stats: Callable[[], GatewayStats], version: str
-    ) -> None:
+    def __init__(self, stats: Callable[[], GatewayStats], version: str) -> None:
         """`stats` is called on the event loop, once for each scrape."""
-        self._registry = registry
         self._stats = stats
+        self._formats: Callable[[str], Format] | None = None
         self._now = GatewayStats()
         self._started_at = time.time()
         self._scraping = asyncio.Lock()
@@ -124,9 +117,6 @@ class Metrics(Collector):
         self._lag.appear(())
         self._calls.add((UNKNOWN, UNKNOWN, "invalid"), 0)
         self._served.appear((CALL_TOOL, UNKNOWN))
-        registry.register(self)
-        ProcessCollector(registry=registry)
-        GCCollector(registry=registry)
 
     def listed(self, server: str, tools: Iterable[str]) -> None:
         """A server offers these tools, by its own names: let their series begin."""
@@ -173,36 +163,38 @@ class Metrics(Collector):
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The same with the state of the last scrape, here and now. For use in a thread."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        if self._formats is None:
+            self._formats = formats()
+        chosen = self._formats(accept)
+        durations = (self._served, self._asked, self._overhead, self._lag)
+        text = [self._calls.text(is_open=chosen.is_open), *(each.text() for each in durations)]
+        text += [family.text(is_open=chosen.is_open) for family in self._state()]
+        return "".join(text).encode() + chosen.rest(), chosen.content_type
 
-    def collect(self) -> Iterator[Metric]:
-        """What the registry asks for, in whichever thread renders."""
-        for told in (self._calls, self._served, self._asked, self._overhead, self._lag):
-            yield told.read()
-        yield from _of_servers(self._now.servers)
-        yield from _of_questions(self._now.servers)
-        sessions = GaugeMetricFamily("onegate_sessions", "Open sessions.", labels=["era"])
-        for era, count in self._now.sessions.items():
-            sessions.add_metric([era], count)
-        build = GaugeMetricFamily("onegate_build_info", "Always 1.", labels=["version", "python"])
-        build.add_metric(self._build, 1)
-        yield from (sessions, build)
-        yield from _of_reloads(self._now, self._started_at)
+    def _state(self) -> Iterator[Family]:
+        """What was asked for when somebody scraped."""
+        now = self._now
+        yield from _of_servers(now.servers)
+        yield from _of_questions(now.servers)
+        sessions = [((era,), count) for era, count in now.sessions.items()]
+        yield Family("gauge", "onegate_sessions", "Open sessions.", ("era",), sessions)
+        labels = ("version", "python")
+        yield Family("gauge", "onegate_build_info", "Always 1.", labels, [(self._build, 1)])
+        yield from _of_reloads(now, self._started_at)
         for name, documentation, count in (
+            ("records_dropped", "Records lost, the file not being writable.", now.records_dropped),
             (
-                "records",
-                "Records lost, the file not being writable.",
-                self._now.records_dropped,
+                "log_lines_dropped",
+                "Lines of the log lost: nobody read it.",
+                now.log_lines_dropped,
             ),
-            ("log_lines", "Lines of the log lost: nobody read it.", self._now.log_lines_dropped),
+            (
+                "connections_refused",
+                "Clients sent away because too many files were open.",
+                now.connections_refused,
+            ),
         ):
-            yield CounterMetricFamily(f"onegate_{name}_dropped", documentation, value=count)
-        yield CounterMetricFamily(
-            "onegate_connections_refused",
-            "Clients sent away because too many files were open.",
-            value=self._now.connections_refused,
-        )
+            yield Family("counter", f"onegate_{name}", documentation, (), [((), count)])
 
     def _named(self, record: CallRecord) -> tuple[str, str]:
         """A tool's two labels: what its server calls it, and what clients do."""
@@ -220,58 +212,82 @@ class Metrics(Collector):
         return self._tools.setdefault((server, tool), visible(tool, LABEL_LONGEST))
 
 
-def _of_reloads(now: GatewayStats, started_at: float) -> Iterator[Metric]:
+def _of_reloads(now: GatewayStats, started_at: float) -> Iterator[Family]:
     """Named and meant as Prometheus does for its own configuration."""
     prefix = "onegate_config_last_reload_success"
-    ok = GaugeMetricFamily(f"{prefix}ful", "1 if the last reload held.", value=now.reload_ok)
+    ok = int(now.reload_ok)
     at = now.reloaded_at if now.reloaded_at is not None else started_at
-    when = GaugeMetricFamily(f"{prefix}_timestamp_seconds", "Of the last that held.", value=at)
-    yield from (ok, when)
+    yield Family("gauge", f"{prefix}ful", "1 if the last reload held.", (), [((), ok)])
+    name, documentation = f"{prefix}_timestamp_seconds", "Of the last that held."
+    yield Family("gauge", name, documentation, (), [((), at)])
 
 
-def _of_servers(servers: Iterable[ServerStats]) -> Iterator[Metric]:
-    up = GaugeMetricFamily("onegate_server_up", "1 if it answers.", labels=["server"])
-    in_flight = GaugeMetricFamily(
-        "onegate_calls_in_flight", "Calls a server is working on.", labels=["server"]
+Value = Callable[[ServerStats], int]
+Parts = Callable[[ServerStats], Mapping[str, int]]
+
+
+def _of_servers(servers: Sequence[ServerStats]) -> Iterator[Family]:
+    def each(name: str, documentation: str, value: Value) -> Family:
+        return _each(servers, name, documentation, value)
+
+    yield each("onegate_server_up", "1 if it answers.", lambda server: int(server.up))
+    yield each(
+        "onegate_calls_in_flight", "Calls a server is working on.", lambda server: server.in_flight
     )
-    restarts = CounterMetricFamily(
-        "onegate_server_restarts", "Starts after the first.", labels=["server", "reason"]
+    yield _parts(
+        servers,
+        ("counter", "onegate_server_restarts", "Starts after the first."),
+        "reason",
+        lambda server: server.restarts,
     )
-    for server in servers:
-        up.add_metric([server.name], float(server.up))
-        in_flight.add_metric([server.name], server.in_flight)
-        for reason, count in server.restarts.items():
-            restarts.add_metric([server.name, reason], count)
-    return iter((up, in_flight, restarts))
 
 
-def _of_questions(servers: Iterable[ServerStats]) -> Iterator[Metric]:
+def _of_questions(servers: Sequence[ServerStats]) -> Iterator[Family]:
     """Of calls in which servers ask something, and of the processes such clients have."""
-    parked = GaugeMetricFamily(
-        "onegate_calls_parked", "Calls that wait for answers of their clients.", labels=["server"]
+    for name, documentation, value in (
+        (
+            "onegate_calls_parked",
+            "Calls that wait for answers of their clients.",
+            lambda server: server.parked,
+        ),
+        (
+            "onegate_parked_bytes",
+            "What parked calls hold, kept answers included.",
+            lambda server: server.parked_bytes,
+        ),
+        (
+            "onegate_private_processes_awaited",
+            "Calls that wait for such a process to come free.",
+            lambda server: server.waiting,
+        ),
+    ):
+        yield _each(servers, name, documentation, value)
+    yield _parts(
+        servers,
+        ("counter", "onegate_parked_events", "What became of parked calls."),
+        "event",
+        lambda server: server.parked_events,
     )
-    held = GaugeMetricFamily(
-        "onegate_parked_bytes", "What parked calls hold, kept answers included.", labels=["server"]
+    documentation = "Processes, or sessions, of clients that do not share one."
+    yield _parts(
+        servers,
+        ("gauge", "onegate_private_processes", documentation),
+        "state",
+        lambda server: server.processes,
     )
-    events = CounterMetricFamily(
-        "onegate_parked_events", "What became of parked calls.", labels=["server", "event"]
-    )
-    processes = GaugeMetricFamily(
-        "onegate_private_processes",
-        "Processes, or sessions, of clients that do not share one.",
-        labels=["server", "state"],
-    )
-    waiting = GaugeMetricFamily(
-        "onegate_private_processes_awaited",
-        "Calls that wait for such a process to come free.",
-        labels=["server"],
-    )
-    for server in servers:
-        parked.add_metric([server.name], server.parked)
-        held.add_metric([server.name], server.parked_bytes)
-        waiting.add_metric([server.name], server.waiting)
-        for event, count in server.parked_events.items():
-            events.add_metric([server.name, event], count)
-        for state, count in server.processes.items():
-            processes.add_metric([server.name, state], count)
-    return iter((parked, held, events, processes, waiting))
+
+
+def _each(servers: Sequence[ServerStats], name: str, documentation: str, value: Value) -> Family:
+    """A gauge for each server."""
+    samples = [((server.name,), value(server)) for server in servers]
+    return Family("gauge", name, documentation, ("server",), samples)
+
+
+def _parts(
+    servers: Sequence[ServerStats], told: tuple[str, str, str], label: str, parts: Parts
+) -> Family:
+    """Several series for each server."""
+    samples = [
+        ((server.name, part), count) for server in servers for part, count in parts(server).items()
+    ]
+    return Family(*told, ("server", label), samples)

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-from prometheus_client.utils import floatToGoString
+from gateway.observe.exposition import Family, Labels, braced, head, labelled, number
 
-Labels = tuple[str, ...]
+LABELS, SERIES = "\0", "\1"
+"""Where labels go in a series: before others, and as all there are."""
 
 
 class Counts:
@@ -27,12 +27,11 @@ class Counts:
         """`more` of 0 makes the series appear."""
         self._counts[labels] = self._counts.get(labels, 0) + more
 
-    def read(self) -> CounterMetricFamily:
+    def text(self, *, is_open: bool) -> str:
+        """All series; see `exposition`."""
         name, documentation, labels = self._declared
-        family = CounterMetricFamily(name, documentation, labels=labels)
-        for values, count in self._counts.copy().items():
-            family.add_metric(values, count)
-        return family
+        counts = self._counts.copy()
+        return Family("counter", name, documentation, labels, counts.items()).text(is_open=is_open)
 
 
 class Durations:
@@ -43,7 +42,7 @@ class Durations:
     ) -> None:
         self._declared = (name, documentation, labels)
         self._bounds_s = tuple(bounds_s)
-        self._les = [*map(floatToGoString, bounds_s), "+Inf"]
+        self._pattern = _pattern(name, bounds_s)
         self._series: dict[Labels, _Series] = {}
 
     def add(self, labels: Labels, seconds: float) -> None:
@@ -53,16 +52,25 @@ class Durations:
 
     def appear(self, labels: Labels) -> "_Series":
         """Start the series at 0, if it has not begun."""
-        return self._series.setdefault(labels, _Series(len(self._les)))
+        return self._series.setdefault(labels, _Series(len(self._bounds_s) + 1))
 
-    def read(self) -> HistogramMetricFamily:
+    def text(self) -> str:
+        """All series; see `exposition`. The same in both formats."""
         name, documentation, labels = self._declared
-        family = HistogramMetricFamily(name, documentation, labels=labels)
+        parts = [head(name, "histogram", documentation)]
         for values, series in self._series.copy().items():
-            sum_s, so_far = series.sum_s, accumulate(series.counts.copy())
-            buckets = list(zip(self._les, so_far, strict=True))
-            family.add_metric(values, buckets=buckets, sum_value=sum_s)
-        return family
+            sum_s, so_far = series.sum_s, [*accumulate(series.counts.copy())]
+            text = self._pattern % (*so_far, so_far[-1], sum_s)
+            own = labelled(labels, values)
+            parts.append(text.replace(LABELS, own and f"{own},").replace(SERIES, braced(own)))
+        return "".join(parts)
+
+
+def _pattern(name: str, bounds_s: Sequence[float]) -> str:
+    """One series, its numbers and labels still to be put in."""
+    les = [*(number(float(bound)) for bound in bounds_s), "+Inf"]
+    buckets = "".join(f'{name}_bucket{{{LABELS}le="{le}"}} %d\n' for le in les)
+    return f"{buckets}{name}_count{SERIES} %d\n{name}_sum{SERIES} %r\n"
 
 
 class _Series:

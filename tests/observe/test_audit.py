@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from gateway.calls.call import (
     Call,
@@ -47,7 +46,7 @@ class Desk:
 
     def __init__(self, *, with_arguments: bool = False) -> None:
         self.ring, self.clock = Ring(), Clock()
-        self.metrics = Metrics(CollectorRegistry(), GatewayStats, "0")
+        self.metrics = Metrics(GatewayStats, "0")
         self.ledger = Ledger([], self.ring, self.metrics, with_arguments=with_arguments)
         self.audit = Audit(self.ledger, self.clock, lambda: 1785231000.123)
 
@@ -255,7 +254,7 @@ def test_ten_calls_of_ten_kinds_are_ten_records_and_the_metrics_agree() -> None:
     assert outcomes == [*ENDINGS, "ok", "tool_error"]
     text = desk.metrics.render()[0].decode()
     for outcome in outcomes:
-        line = f'onegate_tool_calls_total{{outcome="{outcome}",server="dice",tool="roll"}} 1.0'
+        line = f'onegate_tool_calls_total{{server="dice",tool="roll",outcome="{outcome}"}} 1'
         assert line in text
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
@@ -23,7 +22,7 @@ NOBODY: dict[str, Any] = {"server": None, "tool": None}
 
 
 def new_metrics(stats: GatewayStats | None = None) -> Metrics:
-    return Metrics(CollectorRegistry(), lambda: stats or GatewayStats(), "1.2.3")
+    return Metrics(lambda: stats or GatewayStats(), "1.2.3")
 
 
 def samples(metrics: Metrics) -> list[Sample]:
@@ -188,7 +187,7 @@ def test_listing_again_does_not_start_over() -> None:
 
 def test_states_are_asked_for_at_the_scrape() -> None:
     stats = [GatewayStats()]
-    metrics = Metrics(CollectorRegistry(), lambda: stats[0], "1.2.3")
+    metrics = Metrics(lambda: stats[0], "1.2.3")
     assert value(samples(metrics), "onegate_server_up", server="dice") is None
 
     stats[0] = GatewayStats(
