@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.calls.notices import Emitted
 from gateway.catalog.entries import Entry, Kind
-from gateway.protocol.jsonrpc import Fields, Raw
+from gateway.protocol.jsonrpc import Fields, Json, Raw
 from gateway.protocol.revisions import Revision
 
 Emit = Callable[[Emitted], None]
@@ -154,6 +154,8 @@ class InputRequired(msgspec.Struct, frozen=True):
     progressed: Callable[[str, Fields], None] | None = None
     """Told the key of a question, and how far its client is with the answer: params of
     `notifications/progress`, without the token."""
+    outlived: Callable[[str], Callable[[Json], None] | None] | None = None
+    """Once the answers are moot: where the one to this question goes, if it is wanted still."""
 
 
 Outcome = Completed | InputRequired

@@ -141,6 +141,20 @@ async def test_what_is_asked_between_two_calls_of_a_session_is_put_with_the_next
 
 
 @conversation
+async def test_roots_left_by_a_call_are_put_with_the_next_of_that_client_and_no_other() -> None:
+    for session, put, refused in (("s", ["left"], []), ("other", [], ["left"])):
+        it = Connection()
+        first = await it.call()
+        it.legs.asked(Request("left", "roots/list", {}))
+        await it.end(first)
+
+        leg = await it.call(session=session)
+
+        assert (_asked(leg), it.refused) == (put, refused)
+        await it.close()
+
+
+@conversation
 async def test_a_question_taken_back_is_gone_wherever_it_waits() -> None:
     it = Connection()
     leg = await it.call()

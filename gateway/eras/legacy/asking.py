@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from gateway.calls.call import InputRequired
+from gateway.eras.legacy.leg import OUTLIVES_S
 from gateway.eras.profile import allowed
 from gateway.eras.questions import for_legacy, questions_in, refused
 from gateway.eras.shapes import without
@@ -137,7 +138,7 @@ class Questions:
                 f"{duration(granted_s)} (`limits.answer`)"
             ) from None
         finally:
-            self._take_back(list(fitting.values()), reply)
+            self._take_back(fitting, asked, reply)
         visited = [str(q.params["elicitationId"]) for q in fitting.values() if q.was_visited]
         return Answers(answers, tuple(visited))
 
@@ -163,13 +164,25 @@ class Questions:
         kept = without(question.params, ("_meta",))
         reply.push(Request(question.id, question.method, {**kept, "_meta": meta} if meta else kept))
 
-    def _take_back(self, questions: list[Question], reply: Reply) -> None:
-        """Nobody waits any more for answers that have not come."""
-        for question in questions:
-            if self._open.pop(question.id, None) is not None:
+    def _take_back(
+        self, questions: dict[str, Question], asked: InputRequired, reply: Reply
+    ) -> None:
+        """Nobody waits any more for answers that have not come, but for some the server."""
+        for key, question in questions.items():
+            deliver = asked.outlived(key) if asked.outlived else None
+            if deliver is not None:
+                self._leave_open(question, deliver)
+            elif self._open.pop(question.id, None) is not None:
                 reason = "The server no longer waits for an answer"
                 params = {"requestId": question.id, "reason": reason}
                 reply.push(Notification(methods.CANCELLED, params))
+
+    def _leave_open(self, question: Question, deliver: Callable[[Json], None]) -> None:
+        """The call on whose stream it was put is over; the client may still answer it."""
+        assert question.answer is not None
+        question.answer.add_done_callback(lambda _: deliver(_answer(question, by_legacy=True)))
+        loop = asyncio.get_running_loop()
+        loop.call_later(OUTLIVES_S, self._open.pop, question.id, None)
 
 
 async def _collect(

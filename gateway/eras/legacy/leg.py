@@ -8,7 +8,9 @@ answers and the token of that round. Source: 2026-07-28, basic/patterns/mrtr.
 import asyncio
 import secrets
 from asyncio import Event, Future
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Protocol
 
@@ -34,6 +36,13 @@ log = structlog.get_logger()
 
 TOGETHER_S = 0.015
 """Questions that come within this time are put to the client at once."""
+
+BESIDE = "roots/list"
+"""What servers ask for on their own account, while calls come and go: its answer is wanted
+though the call is over on whose stream the client was asked."""
+
+OUTLIVES_S = 10.0
+"""How long such a question outlives the call: no person has to think about it."""
 
 MOST_ASKS = 32
 """Questions of one call that may wait at a time."""
@@ -112,6 +121,13 @@ class Leg:
     expires: float = 0.0
     weight: int = 0
     """Bytes it is known to hold."""
+    left: list[Request] = field(default_factory=list)
+    """Asked beside it, and not put to the client before it ended."""
+    is_overdue: bool = False
+    """What it has to ask was left by another call: it is not waited for more."""
+    _put: set[str] = field(default_factory=set)
+    """Keys of questions the client has been given."""
+    _outliving: dict[str, Request] = field(default_factory=dict)
     _attached: Event | None = None
     """Of whoever waits; set when something has happened."""
     _moot: "Future[None] | None" = None
@@ -168,6 +184,8 @@ class Leg:
 
     def _end(self, end: Answered | GatewayError, *, given_up: bool = False) -> None:
         self.end, self.given_up = end, given_up
+        if self.session is not None and not given_up:
+            self._keep_beside()
         self._leave_questions()
         self.opened.call = None
         self.keeper.ended(self)
@@ -187,12 +205,12 @@ class Leg:
                 if not self.asks:
                     await mine.wait()
                     mine.clear()
-                if self.asks and self._attached is mine:
+                if self.asks and self._attached is mine and not self.is_overdue:
                     await asyncio.wait({self.opened.answer}, timeout=TOGETHER_S)
                 if self._attached is not mine:
                     raise Superseded("The same request came again and is answered there")
-                if self.asks and self.end is None:
-                    return self._park(call)
+                if self.asks and self.end is None and self._may_park(call):
+                    return self._park()
         except asyncio.CancelledError:
             if self._attached is mine:
                 self.abandon("The client or its time limit gave up")
@@ -215,22 +233,43 @@ class Leg:
                 self._progress = None
         return self._attached
 
-    def _park(self, call: Call) -> InputRequired:
+    def _may_park(self, call: Call) -> bool:
+        """Raises `GatewayError` if it may not, and has to. What another call has left is not
+        worth failing this one."""
         if self.token is None:
-            self._begin_round(call)
+            try:
+                self._begin_round(call)
+            except GatewayError as error:
+                if self.is_overdue and all(ask.method == BESIDE for ask in self.asks.values()):
+                    self.is_overdue = False
+                    self._leave_questions()
+                    return False
+                self.abandon(error.message, "refused")
+                raise
         # What is left of the call while nobody waits for it: neither its params, nor its client;
         # but a legacy client is asked on the call's own stream, and hears of progress there.
         emit = self._kept if call.caller.session is None else call.emit
         self.opened.call = msgspec.structs.replace(
             call, params={}, meta={}, emit=emit, log_level=None
         )
+        return True
+
+    def _park(self) -> InputRequired:
+        self._put.update(self.asks)
+        self.is_overdue = False
         questions = {
             key: {"method": ask.method, "params": ask.params} for key, ask in self.asks.items()
         }
         result = {"resultType": "input_required", ASKED: questions, STATE: self.token}
         if self._moot is None or self._moot.done():
             self._moot = asyncio.get_running_loop().create_future()
-        return InputRequired(result, ours=True, moot=self._moot, progressed=self._progressed)
+        return InputRequired(
+            result,
+            ours=True,
+            moot=self._moot,
+            progressed=self._progressed,
+            outlived=self._outlived,
+        )
 
     def _progressed(self, key: str, params: Fields) -> None:
         """The client says how far it is with an answer, and the server wants to know."""
@@ -241,11 +280,7 @@ class Leg:
 
     def _begin_round(self, call: Call) -> None:
         self.rounds += 1
-        try:
-            self.keeper.admit(self)
-        except GatewayError as error:
-            self.abandon(error.message, "refused")
-            raise
+        self.keeper.admit(self)
         self.owner = self.owner or owner_of(call)
         self.token = secrets.token_urlsafe(24)
         self.keeper.keep(self)
@@ -268,8 +303,11 @@ class Leg:
 
     async def resume(self, token: str, call: Call) -> Outcome:
         """The client is back. What it answers goes to the server, once; then wait on."""
+        answers = shallow(call.params.get(ANSWERED)) or {}
         if token == self.token and self.end is None:
-            self._deliver(shallow(call.params.get(ANSWERED)) or {})
+            self._deliver(answers)
+        for key in answers.keys() & self._outliving:  # it ended while they were on their way
+            self._answer_late(key, answers[key])
         return await self.wait(call)
 
     def _deliver(self, answers: Fields) -> None:
@@ -286,6 +324,28 @@ class Leg:
             self.channel.refuse(ask, *refusal)
         else:
             self.channel.answer(ask, answer_for(ask.method, answer, self.revision))
+
+    def _keep_beside(self) -> None:
+        """The answers to some questions are wanted though the call has ended: those the client
+        has been given are waited for, the others are for the next call."""
+        beside = {key: ask for key, ask in self.asks.items() if ask.method == BESIDE}
+        self.asks = {key: ask for key, ask in self.asks.items() if key not in beside}
+        self._outliving = {key: ask for key, ask in beside.items() if key in self._put}
+        self.left = [ask for key, ask in beside.items() if key not in self._put]
+        if self._outliving:
+            asyncio.get_running_loop().call_later(OUTLIVES_S, self._give_up_outliving)
+
+    def _outlived(self, key: str) -> Callable[[Json], None] | None:
+        return partial(self._answer_late, key) if key in self._outliving else None
+
+    def _answer_late(self, key: str, held: Json) -> None:
+        ask, answer = self._outliving.pop(key, None), shallow(held)
+        if ask is not None and answer is not None:
+            self._answer(ask, answer)
+
+    def _give_up_outliving(self) -> None:
+        for key in tuple(self._outliving):
+            self._answer_late(key, given_up(BESIDE))
 
     def _leave_questions(self) -> None:
         """Nobody will answer these any more; a server may wait for one all the same, as for

@@ -43,7 +43,10 @@ class Legs:
     """Oldest first."""
     _late: list[Late] = field(default_factory=list)
     _unowned: list[Request] = field(default_factory=list)
-    """Asked while no call ran; put to the client with the next."""
+    """Asked while no call ran, or beside one that was over too soon; put to the client with
+    the next."""
+    _are_overdue: bool = False
+    """Some of them were left by a call."""
     _served: bool = False
     _session: str | None = None
     """Of every call so far; None: they are, or may be, of several clients."""
@@ -56,6 +59,7 @@ class Legs:
         self.prune()
         self._open.append(leg)
         unowned, self._unowned = self._unowned, []
+        leg.is_overdue, self._are_overdue = self._are_overdue, False
         for question in unowned:
             if self._is_one_clients or is_first:
                 leg.asked(question)
@@ -69,8 +73,18 @@ class Legs:
         for leg in ended:
             until = now + (GIVEN_UP_S if leg.given_up else LATE_S)
             self._late.append(Late(leg.session, until, leg.given_up))
+            for question in leg.left:
+                self._put_off(question)
         self._late = [late for late in self._late if late.until > now][-MOST_LATE:]
         self._open = self._running()
+
+    def _put_off(self, question: Request) -> None:
+        """The call is over beside which it was asked: the next of the same client will do."""
+        if self._is_one_clients and self._may_wait:
+            self._unowned.append(question)
+            self._are_overdue = True
+        else:
+            self._refuse(question)
 
     def asked(self, request: Request, about: RequestId | None = None) -> None:
         """`about`: the request on whose stream it came, where there is such a thing."""
