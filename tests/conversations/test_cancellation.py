@@ -274,7 +274,11 @@ def test_whatever_waits_for_a_server_ends_with_its_modern_client(mute: Gate, met
             async with asyncio.TaskGroup() as tasks:
                 posting = tasks.create_task(held(client, client.message(method, WAITING[method])))
                 await eventually_async(lambda: mute.number("onegate_calls_in_flight") == 1)
+                assert not posting.done()  # it waits: nothing else has ended it
                 posting.cancel()
             await eventually_async(lambda: mute.number("onegate_calls_in_flight") == 0)
+            assert posting.cancelled()
 
     run(converse(), within_s=10)
+
+    assert mute.number("onegate_calls_in_flight") == 0

@@ -167,10 +167,14 @@ def test_a_reload_holds_without_a_restart_and_a_bad_file_changes_nothing(
 @pytest.mark.timeout(120)
 def test_a_gateway_that_hangs_is_started_anew(service: RunningUnit) -> None:
     service.start()
-    service.systemd.main.send_signal(signal.SIGSTOP)
+    hung = service.systemd.main
+    hung.send_signal(signal.SIGSTOP)
 
     eventually(lambda: service.systemd.show("NRestarts") == "1", 60, what="a restart")
     eventually(lambda: service.status("/livez") == 200, 30)
+    assert not hung.is_running()
+    assert service.systemd.main.pid != hung.pid
+    assert service.systemd.show("ActiveState") == "active"
 
 
 def test_stopping_is_clean_and_takes_the_servers_along(service: RunningUnit) -> None:

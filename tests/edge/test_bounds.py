@@ -1,6 +1,5 @@
 """How much a client may send, and how slowly."""
 
-import asyncio
 import gzip
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.edge.serving import (
     connected,
     serving,
 )
-from tests.kit.waiting import run
+from tests.kit.waiting import eventually_async, run
 
 MIB = 2**20
 
@@ -141,8 +140,9 @@ def test_a_request_head_that_never_ends_is_cut_off() -> None:
             connected(served) as silent,
         ):
             slow.send(b"POST /mcp HTTP/1.1\r\nHost: x")
-            await slow.wait_closed_by_server()
-            await silent.wait_closed_by_server()
+            assert await slow.wait_closed_by_server() == b""
+            assert await silent.wait_closed_by_server() == b""
+            await eventually_async(lambda: served.listener.connections == 0)
             assert (await asked(served)).status == 200
 
     run(main())
@@ -157,7 +157,9 @@ def test_a_connection_between_requests_is_not_mistaken_for_a_slow_one() -> None:
             for _ in range(3):
                 client.post()
                 assert (await client.response()).status == 200
-                await asyncio.sleep(0.2)  # longer than a first head may take
+                first_head_s = served.pulse.now_s + 2 * served.pulse.head_s
+                await eventually_async(lambda at=first_head_s: served.pulse.now_s > at)  # type: ignore[misc]
+            assert (served.listener.connections, served.listener.direct) == (1, 1)
 
     run(main())
 

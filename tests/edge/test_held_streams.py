@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from structlog.testing import capture_logs
+
 from gateway.edge.sse import MOST_EVENTS
 from gateway.eras.sides import Answer, Posted, Reply, Stream
 from tests.edge.conftest import OnLoop
@@ -88,11 +90,17 @@ def test_a_held_stream_whose_queue_is_full_is_cut_and_nobody_waits() -> None:
         async with serving(_holding(held)) as served, connected(served) as client:
             client.request("GET", "/mcp")
             await client.head()
-            for _ in range(MOST_EVENTS * 2):
-                held[0].push(b'{"pad":"' + b"x" * 1000 + b'"}')
-            async with asyncio.timeout(5):
-                await held[0].wait_ended()
-            await client.wait_closed_by_server()
+            with capture_logs() as logs:
+                for _ in range(MOST_EVENTS * 2):
+                    held[0].push(b'{"pad":"' + b"x" * 1000 + b'"}')
+                async with asyncio.timeout(5):
+                    await held[0].wait_ended()
+            assert [(line["event"], line["waiting"]) for line in logs] == [
+                ("stream.cut", MOST_EVENTS)
+            ]
+            assert not (await client.wait_closed_by_server()).endswith(b"0\r\n\r\n")
+            await eventually_async(lambda: not served.pulse.open)
+            await eventually_async(lambda: served.listener.connections == 0)
 
     run(main())
 
@@ -156,11 +164,12 @@ def test_a_slow_reader_that_does_read_is_waited_for() -> None:
             client = Raw(reader, writer)
             client.post()
             await client.head()
-            got = 0
-            while got < size and (chunk := await reader.read(2**20)):
-                got += len(chunk)
-                await asyncio.sleep(0.06)  # slow but steady: far longer in all than a stall
-            assert got == size
+            began_s, got = served.pulse.now_s, 0
+            while got < size:  # slow but steady: some at each look, longer in all than a stall
+                looked_s = served.pulse.now_s
+                got += len(await reader.readexactly(min(3 * 2**20, size - got)))
+                await eventually_async(lambda at=looked_s: served.pulse.now_s > at)  # type: ignore[misc]
+            assert served.pulse.now_s - began_s > 2 * served.pulse.stall_s
             writer.close()
 
     run(main())
