@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
@@ -39,6 +40,8 @@ LARGE_BYTES = 16 * 2**20
 
 def serve(reading: Reading) -> None:
     """Returns after an orderly stop. Raises `Misconfigured` or `Failed` if it cannot start."""
+    # Half of what loading it takes is reading certificates, which nothing else has to wait for.
+    threading.Thread(target=_load_http, name="loading", daemon=True).start()
     make_loop = _loop_factory()  # loaded while the configuration is being read
     found = finished(reading)
     stream = configure_logs(found.config.log.level, found.config.log.format, wall=time.time)
@@ -185,6 +188,12 @@ def _progress(found: Loaded, has_screen: bool) -> AbstractContextManager[Show | 
         return nullcontext()
     passing = EVERYTHING if found.config.log.level == "debug" else NO_CHATTER
     return progress_line(1, passing if os.isatty(2) else None)
+
+
+def _load_http() -> None:
+    """Ahead of whoever needs it; what goes wrong is met there once more."""
+    with suppress(ImportError):
+        import aiohttp  # noqa: F401
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

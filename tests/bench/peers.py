@@ -48,7 +48,9 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         state = {"ONEGATE_STATE": str(self.folder / "state")}
-        return {**os.environ, "HOME": str(self.folder), **state}
+        # Whoever has installed it has its bytecode, whatever is usual where this is run.
+        usual = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        return {**usual, "HOME": str(self.folder), **state}
 
 
 @dataclass(frozen=True, slots=True)
