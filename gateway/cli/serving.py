@@ -193,7 +193,7 @@ def _progress(found: Loaded, has_screen: bool) -> AbstractContextManager[Show | 
 def _load_http() -> None:
     """Ahead of whoever needs it; what goes wrong is met there once more."""
     with suppress(ImportError):
-        import aiohttp  # noqa: F401
+        import aiohttp  # noqa: F401  (to have it loaded)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
