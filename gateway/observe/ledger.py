@@ -18,7 +18,7 @@ TOGETHER = 64
 """So many calls are written down in one go: it costs half of one by one, and 0.5 ms at most."""
 TOGETHER_BYTES = 256 * 1024
 """Of requests, which are held for so long."""
-SOON_S = 0.02
+SOON_S = 0.005
 """Fewer are, so soon after the first."""
 
 Ended = tuple[Call, int | None, str, str | None, float, float]
