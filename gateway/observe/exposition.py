@@ -39,8 +39,8 @@ def head(name: str, kind: str, documentation: str) -> str:
 
 
 def labelled(names: Labels, values: Sequence[str]) -> str:
-    """`name="value",name="value"`."""
-    pairs = zip(names, values, strict=True)
+    """`name="value",name="value"`, in the order of the names."""
+    pairs = sorted(zip(names, values, strict=True))
     return ",".join([f'{name}="{value.translate(ESCAPED)}"' for name, value in pairs])
 
 
@@ -50,7 +50,7 @@ def braced(labels: str) -> str:
 
 def number(value: float) -> str:
     """As both formats write it."""
-    return str(value) if isinstance(value, int) and value is not True else repr(float(value))
+    return repr(float(value))
 
 
 Rest = Callable[[], bytes]

@@ -254,7 +254,7 @@ def test_ten_calls_of_ten_kinds_are_ten_records_and_the_metrics_agree() -> None:
     assert outcomes == [*ENDINGS, "ok", "tool_error"]
     text = desk.metrics.render()[0].decode()
     for outcome in outcomes:
-        line = f'onegate_tool_calls_total{{server="dice",tool="roll",outcome="{outcome}"}} 1'
+        line = f'onegate_tool_calls_total{{outcome="{outcome}",server="dice",tool="roll"}} 1.0'
         assert line in text
 
 
