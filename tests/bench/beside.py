@@ -1,11 +1,12 @@
 """What goes on beside a measurement, in processes of its own: slow calls, a scraper."""
 
+import os
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from tests.bench.load import STARTED
 from tests.bench.running import Running
@@ -29,6 +30,15 @@ def slow_calls(gateway: Running, server: int, seconds: float) -> Iterator[None]:
 def scraping(gateway: Running, seconds: float) -> Iterator[None]:
     """Read `/metrics` each second, as Prometheus would that is in a hurry."""
     with _module("tests.bench.beside", [f"{gateway.admin}/metrics", str(seconds)]):
+        yield
+
+
+@contextmanager
+def cores_awake() -> Iterator[None]:
+    """Let no core go to sleep between two messages; see `awake`."""
+    with ExitStack() as awake:
+        for _ in range(os.cpu_count() or 1):
+            awake.enter_context(_module("tests.bench.awake", []))
         yield
 
 

@@ -101,6 +101,7 @@ ROWS = (
     Row(
         "small call, one at a time, p99", "one-at-a-time", "one.p99_ms", "ms", [at_most(4, FLOOR_)]
     ),
+    Row("the same, cores asleep, p50", "one-at-a-time", "asleep.p50_ms", "ms", ()),
     Row("CPU per small call", "small-calls", "small.legacy.cpu_us", "us", [at_most(1.7, FLOOR_)]),
     Row(
         "answers of 1 MiB, 4 in flight",

@@ -87,15 +87,24 @@ def small_calls(repeat: Repeat) -> None:
 
 
 def one_at_a_time(repeat: Repeat) -> None:
-    def measure(peer: Peer) -> None:
+    """What a call takes if there is no other: with cores that stay awake, and as the machine is."""
+
+    def measure(peer: Peer, named: str, what: str) -> None:
         it = repeat.ready(peer, SMALL)
         how = Load(1, 1, repeat.seconds)
-        figures = repeat.measure("one at a time", it, asking.echo(it.tool("echo")), how)
-        repeat.note("one.p50_ms", peer.name, figures.quantile_ms(0.5))
-        repeat.note("one.p99_ms", peer.name, figures.quantile_ms(0.99))
-        repeat.note("one.cpu_us", peer.name, figures.cpu_us)
+        figures = repeat.measure(what, it, asking.echo(it.tool("echo")), how)
+        repeat.note(f"{named}.p50_ms", peer.name, figures.quantile_ms(0.5))
+        repeat.note(f"{named}.p99_ms", peer.name, figures.quantile_ms(0.99))
+        repeat.note(f"{named}.cpu_us", peer.name, figures.cpu_us)
 
-    repeat.each("one at a time", measure, FLOOR, GATEWAY, HUB, PROXY, CONSTANT)
+    def begin(peer: Peer) -> None:
+        repeat.ready(peer, SMALL)
+
+    everyone = (FLOOR, GATEWAY, HUB, PROXY, CONSTANT)
+    repeat.each("start", begin, *everyone)
+    with beside.cores_awake():
+        repeat.each("awake", lambda peer: measure(peer, "one", "one at a time"), *everyone)
+    repeat.each("asleep", lambda peer: measure(peer, "asleep", "one, cores asleep"), *everyone)
 
 
 def big_answers(repeat: Repeat) -> None:
