@@ -1,7 +1,6 @@
 """Which requests are whole small POSTs: aiohttp's parser, asked for little."""
 
 import asyncio
-from contextlib import suppress
 from typing import Any, cast
 
 from aiohttp import web
@@ -53,7 +52,6 @@ def needed(message: RawRequestMessage, data: bytes) -> int:
         or "Expect" in message.headers
     ):
         return 0
-    at = data.find(HEAD_END)
-    with suppress(KeyError, ValueError):
-        return at + len(HEAD_END) + int(message.headers["Content-Length"]) if at > 0 else 0
-    return 0
+    at, length = data.find(HEAD_END), message.headers.get("Content-Length", "")
+    # Only digits: the parser has seen to it, and whoever takes over would say so.
+    return at + len(HEAD_END) + int(length) if at > 0 and length.isdecimal() else 0

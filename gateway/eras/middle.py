@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gateway.calls.call import Call, Caller, Emit, Spent, silent
+from gateway.calls.call import NOTHING_KNOWN, Call, Caller, Emit, Spent, silent
 from gateway.calls.notices import Board
 from gateway.calls.pipeline import Handler
 from gateway.calls.watching import Watching
@@ -97,8 +97,10 @@ class Middle:
             travelling,
             trace,
             size,
-            emit=emit,
-            log_level=log_level,
+            None,
+            NOTHING_KNOWN,
+            emit,
+            log_level,
         )
 
     def client(self, info: Json) -> str | None:

@@ -86,25 +86,25 @@ class Ledger:
         entry, verdict, caller = call.entry, call.verdict, call.caller
         server_s = call.spent.server_s
         route = entry.route if entry else None
-        return CallRecord(
-            ts=self._timestamp(at_s),
-            call=call.id,
-            trace=_trace_id(call.trace) if call.trace else None,
-            principal=caller.principal,
-            client=caller.client,
-            revision=caller.revision.name,
-            server=route.server if route else None,
-            tool=route.name if route else None,
-            name=call.name,
-            decision=("allow" if verdict.allowed else "deny") if entry else None,
-            rule=verdict.rule,
-            outcome=outcome,
-            duration_s=round(duration_s, 6),
-            server_s=round(server_s, 6) if server_s else None,
-            request_bytes=call.request_bytes,
-            result_bytes=size,
-            error=error,
-            arguments=_arguments(call) if self._with_arguments else UNSET,
+        return CallRecord(  # in the order of its fields: by name it takes 2 µs more
+            self._timestamp(at_s),
+            call.id,
+            _trace_id(call.trace) if call.trace else None,
+            caller.principal,
+            caller.client,
+            caller.revision.name,
+            route.server if route else None,
+            route.name if route else None,
+            call.name,
+            ("allow" if verdict.allowed else "deny") if entry else None,
+            verdict.rule,
+            outcome,
+            round(duration_s, 6),
+            round(server_s, 6) if server_s else None,
+            call.request_bytes,
+            size,
+            error,
+            _arguments(call) if self._with_arguments else UNSET,
         )
 
 
