@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.deploy.shipped import adapted, replaced, shipped
-from tests.kit.processes import ROOT, Program, program
+from tests.kit.processes import ROOT, Program, program, words_of
 from tests.kit.waiting import eventually
 
 UNIT = "onegate.service"
@@ -142,7 +142,8 @@ def _first_process(running: Program) -> int:
 
     def found() -> int:
         assert running.is_running, running.text
-        return next((each.pid for each in running.descendants() if each.name() == "systemd"), 0)
+        family = running.descendants()
+        return next((each.pid for each in family if words_of(each)[:1] == [SYSTEMD]), 0)
 
     return eventually(found, 20, what="systemd to start")
 

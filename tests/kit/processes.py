@@ -97,6 +97,14 @@ def descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """Its command line. Empty if it has gone: short-lived ones come and go beside a gateway."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process runs. A zombie has ended: it only waits to be read."""
     try:

@@ -14,6 +14,7 @@ import pytest
 from gateway.policy.background import KEPT_S
 from tests.conversations.talking import Gate, client_of, opened_gate
 from tests.kit.fakes import fake
+from tests.kit.processes import words_of
 from tests.kit.waiting import eventually, eventually_async, run
 from tests.resume.breaking import session_of
 from tests.resume.test_background import RULES, each_era, handle_in, rest, server, whole
@@ -21,7 +22,7 @@ from tests.servers.gate import gate
 
 
 def children(gate: Gate) -> list[psutil.Process]:
-    return [one for one in gate.gateway.program.descendants() if "fake" in " ".join(one.cmdline())]
+    return [one for one in gate.gateway.program.descendants() if "fake" in " ".join(words_of(one))]
 
 
 @each_era

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conversations.talking import Gate, opened_gate
 from tests.kit.http import Answer, Legacy, Modern
+from tests.kit.processes import words_of
 from tests.kit.waiting import eventually_async, run
 from tests.resume.breaking import session_of
 
@@ -275,7 +276,7 @@ def test_a_task_dies_with_its_server(tmp_path: Path) -> None:
             task = await begun(client, ms=60000)
             old = gate.gateway.server_pids()
             for child in gate.gateway.program.descendants():
-                if str(TASKER) in child.cmdline():
+                if str(TASKER) in words_of(child):
                     child.kill()
             await eventually_async(lambda: gate.gateway.server_pids() != old)
             return (await about(client, "get", task)).error
