@@ -91,18 +91,20 @@ class Inlet:
 class Outlet:
     """The writing end. What the pipe does not take at once waits here, up to the caller's bound.
 
-    Messages of one turn of the event loop go out together: a write costs more than all else
-    that a short message costs, and wakes the reader each time. `broken` is told once, when
-    nobody reads any more.
+    While several come in one turn of the event loop, they go out together: a write costs more
+    than all else that a short message costs, and wakes the reader each time. One that comes
+    alone does not wait for the turn to end. `broken` is told once, when nobody reads any more.
     """
 
     __slots__ = (
+        "_are_many",
         "_below",
         "_broken",
         "_closing",
         "_fd",
         "_high",
         "_loop",
+        "_messages",
         "_turn",
         "_turn_bytes",
         "_waiting",
@@ -121,6 +123,10 @@ class Outlet:
         self._waiting = bytearray()
         self._turn: list[bytes] = []
         self._turn_bytes = 0
+        self._messages = 0
+        """Of this turn."""
+        self._are_many = False
+        """There were several in the turn before."""
         self._closing = False
         self._below = asyncio.Event()
         self._below.set()
@@ -136,12 +142,20 @@ class Outlet:
         or closed."""
         if self._fd < 0 or self._closing:
             return
-        if not self._turn:
-            self._loop.call_soon(self._flush)
+        self._messages += 1
+        if self._messages == 1:
+            self._loop.call_soon(self._end_turn)
+            if not (self._are_many or self._waiting):
+                self._put(data)
+                return
         self._turn.append(data)
         self._turn_bytes += len(data)
         if self._turn_bytes > self._high:
             self._tell()
+
+    def _end_turn(self) -> None:
+        self._are_many, self._messages = self._messages > 1, 0
+        self._flush()
 
     def _flush(self) -> None:
         turn = self._turn
@@ -149,6 +163,9 @@ class Outlet:
             return
         data = turn[0] if len(turn) == 1 else b"".join(turn)
         self._turn, self._turn_bytes = [], 0
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
         if self._waiting:
             self._waiting += data
         else:
@@ -197,7 +214,7 @@ class Outlet:
             return 0
         except OSError:
             self.abort()
-            self._broken()
+            self._loop.call_soon(self._broken)  # not now: somebody is in the middle of a call
             return 0
 
     def _tell(self) -> None:

@@ -77,6 +77,8 @@ class ModernInbound:
     middle: Middle
     _identity: dict[str, Json] = field(init=False)
     _stamp: Fields = field(init=False)
+    _tail: bytes = field(init=False)
+    """How the JSON of a plain result ends."""
     _lists: Lists = field(init=False)
     _tasks: TaskMethods = field(init=False)
     _methods: dict[str, Served] = field(init=False)
@@ -89,6 +91,7 @@ class ModernInbound:
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
         self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
         self._identity = identity
+        self._tail = b"," + as_bytes(self._stamp)[1:]
         self._lists = Lists(self.middle.offered, {**CACHE, **self._stamp})
         self._methods = {
             methods.DISCOVER: self._discover,
@@ -213,6 +216,13 @@ class ModernInbound:
             check_params(wanted, request.params.get("arguments"), headers.get)
 
     def _shaped(self, outcome: Outcome, method: str) -> bytes:
+        result = outcome.result
+        if type(outcome) is Completed and method == methods.CALL_TOOL and not _is_marked(outcome):
+            return as_bytes(result)[:-1] + (self._tail if result else self._tail[1:])
+        return self._marked(outcome, method)
+
+    def _marked(self, outcome: Outcome, method: str) -> bytes:
+        """The same for whatever says more of itself than a plain result does."""
         own = shallow(outcome.result.get("_meta")) if "_meta" in outcome.result else None
         stamp: dict[str, Json] = dict(self._stamp)
         if own:
@@ -240,6 +250,16 @@ class ModernInbound:
         if code in FOR_US and isinstance(error, ServerFailure):
             code, status = -32603, 200
         return Answer(status, encode(Failure(request.id, code, error.message, data)))
+
+
+def _is_marked(outcome: Completed) -> bool:
+    result = outcome.result
+    return (
+        "_meta" in result
+        or "resultType" in result
+        or outcome.task is not None
+        or outcome.background is not None
+    )
 
 
 def emitter(envelope: Envelope, reply: Reply) -> Emit:
