@@ -91,7 +91,7 @@ class Endpoint:
         answer = await self._answer(headers, body, principal, accepts, more, wire)
         return wire.response if answer is None else answered(answer, more)
 
-    async def post(self, headers: Headers, body: bytes, wire: Wire) -> Answer | None:
+    def post(self, headers: Headers, body: bytes, wire: Wire) -> Awaitable[Answer | None]:
         """The same for what came as a whole (`direct.Post`)."""
         more = self.guard.cors(headers)
         try:
@@ -99,16 +99,11 @@ class Endpoint:
             principal, accepts = self._may_post(headers)
             if len(body) > self.body_bytes:
                 raise too_large(self.body_bytes)
-            answer = await self._answer(headers, body, principal, accepts, more, wire)
         except Refused as refused:
             log.debug("request.refused", status=refused.status, reason=refused.message)
-            answer = refused.answer({})
-        except Exception:  # boundary 1 of 3: as in `serve`
-            log.exception("request.crashed", method="POST")
-            answer = CRASHED
-        if answer is not None and more:
-            return Answer(answer.status, answer.body, {**answer.headers, **more})
-        return answer
+            return _at_once(refused.answer(more))
+        answer = self._answer(headers, body, principal, accepts, more, wire)
+        return _with(more, answer) if more else answer
 
     def _may_post(self, headers: Headers) -> tuple[str | None, Accepts]:
         """Whose it is, and which answers it takes. Raises `Refused`."""
@@ -235,6 +230,15 @@ async def _contained(work: Coroutine[Any, Any, None]) -> None:
         await work
     except Exception:  # boundary 1 of 3, for the half of an answer that has its own task
         log.exception("stream.crashed")
+
+
+async def _at_once(answer: Answer) -> Answer:
+    return answer
+
+
+async def _with(more: Mapping[str, str], answering: Awaitable[Answer | None]) -> Answer | None:
+    answer = await answering
+    return answer and Answer(answer.status, answer.body, {**answer.headers, **more})
 
 
 def _taken_back(reply: StreamingReply) -> bool:

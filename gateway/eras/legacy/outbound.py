@@ -6,7 +6,9 @@ belongs to one client; a question then interrupts the call that caused it (`park
 """
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
@@ -109,12 +111,15 @@ class LegacyOutbound:
     def offers(self) -> frozenset[str]:
         return frozenset(c for c in self._capabilities if c != TASKS or self._tasks)
 
-    async def call(self, call: Call) -> Outcome:
+    def call(self, call: Call) -> Coroutine[Any, Any, Outcome]:
         if call.method == methods.TASK_RESULT:
-            return await self._sent(call, call.method, call.params)
+            return self._sent(call, call.method, call.params)
         params = without(downward(call), (ANSWERED, STATE))
         if self._tasks or TASK in params:
-            params = tasked(call, params, possible=self._tasks)
+            return self._maybe_tasked(call, tasked(call, params, possible=self._tasks))
+        return self._sent(call, call.method, params)
+
+    async def _maybe_tasked(self, call: Call, params: Fields) -> Outcome:
         outcome = await self._sent(call, call.method, params)
         if TASK not in params or not isinstance(outcome, Completed):
             return outcome
