@@ -169,7 +169,7 @@ class Metrics:
         durations = (self._served, self._asked, self._overhead, self._lag)
         text = [self._calls.text(is_open=chosen.is_open), *(each.text() for each in durations)]
         text += [family.text(is_open=chosen.is_open) for family in self._state()]
-        return "".join(text).encode() + chosen.rest(), chosen.content_type
+        return "".join(text).encode(errors="replace") + chosen.rest(), chosen.content_type
 
     def _state(self) -> Iterator[Family]:
         """What was asked for when somebody scraped."""

@@ -201,12 +201,7 @@ def value(fields: Fields, name: str) -> Json:
     Raises `InvalidMessage` if its bytes cannot be decoded (a lone surrogate, say).
     """
     held = fields.get(name)
-    if not isinstance(held, Raw):
-        return held
-    try:
-        return _anything.decode(held)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidMessage(str(error)) from None
+    return decoded(held) if isinstance(held, Raw) else held
 
 
 def decoded(held: Json) -> Json:

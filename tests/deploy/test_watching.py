@@ -56,6 +56,7 @@ def test_every_recorded_rule_has_a_value(watched: Prometheus) -> None:
         return [name for name in names if not watched.query(name)]
 
     eventually(lambda: not missing(), what=f"values for {missing()}")
+    assert missing() == []
 
 
 def groups(file: Path) -> list[dict[str, list[dict[str, str]]]]:

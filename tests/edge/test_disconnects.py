@@ -85,7 +85,8 @@ def test_a_client_that_closes_politely_counts_as_gone() -> None:
             client.post()
             await work.started.wait()
             client.writer.close()
-            await eventually_async(lambda: work.ended == ["cancelled"])
+            await eventually_async(lambda: bool(work.ended))
+            assert work.ended == ["cancelled"]
 
     run(main())
 
