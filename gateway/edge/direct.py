@@ -23,6 +23,7 @@ from gateway.edge.heads import HEAD_END, Heads
 from gateway.edge.parsing import MOST_BYTES, UNREAD, needed, new_parser
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import JSON, SERVER, Refused
+from gateway.edge.request_head import RequestHead
 from gateway.edge.wire import Wire
 from gateway.eras.sides import Answer, Headers
 
@@ -34,7 +35,7 @@ LAST = {"Connection": "close"}
 class Post(Protocol):
     """Answers one POST; None if the answer was a stream, and is out."""
 
-    def __call__(self, headers: Headers, body: bytes, wire: Wire) -> Awaitable[Answer | None]: ...
+    def __call__(self, head: RequestHead, body: bytes, wire: Wire) -> Awaitable[Answer | None]: ...
 
 
 class Directs:
@@ -102,6 +103,7 @@ class Direct(asyncio.Protocol):
         "_drained",
         "_early",
         "_ends",
+        "_head",
         "_leaver",
         "_message",
         "_needed",
@@ -131,6 +133,8 @@ class Direct(asyncio.Protocol):
         self._payload: StreamReader | None = None
         """What the parser makes of its body: asked only whether all of that is there."""
         self._needed = 0
+        self._head: RequestHead | None = None
+        """Of the last request, if it would be known again."""
         self._early = b""
         """What came while a request was being served."""
         self._closes = False
@@ -159,6 +163,12 @@ class Direct(asyncio.Protocol):
         if self._raw:
             whole = self._raw + data
         else:
+            head = self._head
+            if head is not None and len(data) <= MOST_BYTES:
+                body = head.body_of(data)
+                if body is not None:
+                    self.task = self._owner.loop.create_task(self._serve(head, body))
+                    return
             whole = data
             self._since_s = self._owner.pulse.now_s
         if not self._feed(data, whole):
@@ -215,12 +225,14 @@ class Direct(asyncio.Protocol):
         self._raw, self._message, self._payload = b"", None, None
         self.heard = True
         self._closes = self._closes or message.should_close
-        body = whole[whole.find(HEAD_END) + len(HEAD_END) :]
-        self.task = self._owner.loop.create_task(self._serve(cast(Headers, message.headers), body))
+        start = whole.find(HEAD_END) + len(HEAD_END)
+        head = RequestHead(cast(Headers, message.headers))
+        self._head = head.remember(whole[:start])
+        self.task = self._owner.loop.create_task(self._serve(head, whole[start:]))
 
-    async def _serve(self, headers: Headers, body: bytes) -> None:
+    async def _serve(self, head: RequestHead, body: bytes) -> None:
         try:
-            answer = await self._owner.serve(headers, body, self)
+            answer = await self._owner.serve(head, body, self)
             if answer is not None:
                 self._answer(answer)
             if self._drained is not None:

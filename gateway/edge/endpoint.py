@@ -13,9 +13,10 @@ from aiohttp import web
 
 from gateway.edge.accepting import Accepts
 from gateway.edge.body import ClientGone, body_at_hand, read_body, too_large
-from gateway.edge.guard import Guard
+from gateway.edge.guard import Admission, Guard
 from gateway.edge.pulse import Pulse
 from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, error_body
+from gateway.edge.request_head import RequestHead
 from gateway.edge.sse import HeldStream, StreamingReply
 from gateway.edge.wire import RequestWire, Wire
 from gateway.eras.sides import Answer, Entrance, Headers, Posted
@@ -85,45 +86,42 @@ class Endpoint:
     async def _post(
         self, request: web.BaseRequest, headers: Headers, more: Mapping[str, str]
     ) -> web.StreamResponse:
-        principal, accepts = self._may_post(headers)
+        admission = self.guard.may_post(headers)
         body = await self._body(request)
         wire = RequestWire(request)
-        answer = await self._answer(headers, body, principal, accepts, more, wire)
+        answer = await self._answer(headers, body, admission, more, wire)
         return wire.response if answer is None else answered(answer, more)
 
-    def post(self, headers: Headers, body: bytes, wire: Wire) -> Awaitable[Answer | None]:
+    def post(self, head: RequestHead, body: bytes, wire: Wire) -> Awaitable[Answer | None]:
         """The same for what came as a whole (`direct.Post`)."""
-        more = self.guard.cors(headers)
+        headers, guard = head.headers, self.guard
+        more = guard.cors(headers)
+        admission = head.admission
         try:
-            self.guard.admit(headers)
-            principal, accepts = self._may_post(headers)
+            if admission is None or admission.guard is not guard:
+                guard.admit(headers)
+                admission = head.admission = guard.may_post(headers)
             if len(body) > self.body_bytes:
                 raise too_large(self.body_bytes)
         except Refused as refused:
             log.debug("request.refused", status=refused.status, reason=refused.message)
             return _at_once(refused.answer(more))
-        answer = self._answer(headers, body, principal, accepts, more, wire)
+        answer = self._answer(headers, body, admission, more, wire)
         return _with(more, answer) if more else answer
-
-    def _may_post(self, headers: Headers) -> tuple[str | None, Accepts]:
-        """Whose it is, and which answers it takes. Raises `Refused`."""
-        principal = self.guard.principal(headers)
-        self.guard.media_type(headers)
-        return principal, self.guard.accepted(headers)
 
     async def _answer(
         self,
         headers: Headers,
         body: bytes,
-        principal: str | None,
-        accepts: Accepts,
+        admission: Admission,
         more: Mapping[str, str],
         wire: Wire,
     ) -> Answer | None:
         """None if it was a stream, which is out."""
+        accepts = admission.accepts
         reply = StreamingReply(wire, accepts, more, self._pulse, self.spawn)
         self._pulse.open.add(reply)
-        posted = Posted(headers, body, principal, accepts.stream, accepts.json)
+        posted = Posted(headers, body, admission.principal, accepts.stream, accepts.json)
         try:
             try:
                 answer = await self._entrance.post(posted, reply)

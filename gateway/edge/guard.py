@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
+import msgspec
+
 from gateway.config.units import Address
 from gateway.edge.accepting import Accepts, accepts, is_json
 from gateway.edge.refusals import Refused
@@ -57,6 +59,14 @@ class Remembered(dict[str, V], Generic[V]):
                 self.clear()
             self[key] = answer
         return answer
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """What a guard has found out about the head of a request that may come in."""
+
+    guard: "Guard"
+    principal: str | None
+    accepts: Accepts
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,12 @@ class Guard:
         self._has_origin = Remembered(names.has_origin)
         self._is_json = Remembered(is_json)
         self._accepts = Remembered(accepts)
+
+    def may_post(self, headers: Headers) -> Admission:
+        """Whose POST it is, and which answers it takes."""
+        principal = self.principal(headers)
+        self.media_type(headers)
+        return Admission(self, principal, self.accepted(headers))
 
     def admit(self, headers: Headers) -> None:
         """Host and Origin: is this request meant for us, by somebody who may?"""

@@ -69,6 +69,7 @@ class Served:
     port: int
     pulse: Pulse
     listener: Listener
+    endpoint: Endpoint | None = None
 
     @property
     def url(self) -> str:
@@ -119,7 +120,7 @@ async def serving(entrance: FakeEntrance, **changes: Any) -> AsyncIterator[Serve
         )
         await listener.start(bound)
         try:
-            yield Served(bound[0].address.port, pulse, listener)
+            yield Served(bound[0].address.port, pulse, listener, endpoint)
         finally:
             await listener.drain(0.05)
 
