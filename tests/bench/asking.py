@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ META = {
 }
 ID_MARK, TOKEN_MARK = "99999999", "@TOKEN@@"
 """Places in a request made once where those of each call are put; both are eight bytes long."""
+TRACEPARENT = f"00-0af7651916cd43dd8448eb21{ID_MARK}-b7ad6b7169203331-01"
+"""Another trace with each request."""
 SOMEBODYS_TOKEN = re.compile(rb"t\d{7}")
 Json = dict[str, Any]
 
@@ -66,11 +69,16 @@ class Target:
         return json.dumps(message, separators=(",", ":")).encode()
 
     def request(
-        self, method: str, params: Json | None, number: int | None, session: Session
+        self,
+        method: str,
+        params: Json | None,
+        number: int | None,
+        session: Session,
+        more: Sequence[str] = (),
     ) -> bytes:
-        """A whole HTTP request."""
+        """A whole HTTP request; `more` are lines of its head."""
         body = self.message(method, params, number)
-        lines = ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines = ["Content-Type: application/json", f"Content-Length: {len(body)}", *more]
         if method != "initialize":
             lines.append(f"MCP-Protocol-Version: {self.revision}")
         if session.id:
@@ -93,15 +101,18 @@ class Work:
     at_least_tools: int = 0
     is_checked: bool = True
     """Not where a constant answers."""
+    is_traced: bool = False
+    """No two heads are the same."""
 
     @property
     def has_token(self) -> bool:
         return TOKEN_MARK in str(self.params)
 
 
-def echo(tool: str) -> Work:
+def echo(tool: str, *, is_traced: bool = False) -> Work:
     """A small call, with a token of its own that must come back."""
-    return Work("tools/call", {"name": tool, "arguments": {"text": TOKEN_MARK}})
+    call = {"name": tool, "arguments": {"text": TOKEN_MARK}}
+    return Work("tools/call", call, is_traced=is_traced)
 
 
 def blob(tool: str, kib: int = 1024) -> Work:
@@ -142,20 +153,27 @@ class Asker:
     work: Work
     session: Session
     tokens: list[int]
+    _head: tuple[bytes, ...] = field(init=False)
+    """What comes before its trace, if it has one."""
     _pieces: list[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        raw = self.target.request(self.work.method, self.work.params, int(ID_MARK), self.session)
-        before, after = raw.split(ID_MARK.encode(), 1)
+        more = [f"traceparent: {TRACEPARENT}"] if self.work.is_traced else []
+        call = self.work.method, self.work.params
+        raw = self.target.request(*call, int(ID_MARK), self.session, more)
+        *head, before, after = raw.split(ID_MARK.encode())
+        self._head = tuple(head)
         self._pieces = [before, *after.split(TOKEN_MARK.encode(), 1)]
 
     def next(self) -> Asked:
         self.session.requests += 1
         number = b"%08d" % (10_000_000 + self.session.requests)
-        if len(self._pieces) == 2:
-            before, after = self._pieces
-            return Asked(before + number + after, number, b"")
-        before, between, after = self._pieces
+        before, *rest = self._pieces
+        for head in self._head:
+            before = head + number + before
+        if len(rest) == 1:
+            return Asked(before + number + rest[0], number, b"")
+        between, after = rest
         self.tokens[0] += 1
         token = b"t%07d" % self.tokens[0]
         return Asked(before + number + between + token + after, number, token)

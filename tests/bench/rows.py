@@ -97,6 +97,7 @@ LISTS = (at_least(0.7, FLOOR_), at_least(5, HUB_))
 ROWS = (
     Row("small calls, 64 in flight, legacy", "small-calls", "small.legacy.per_s", "/s", THROUGHPUT),
     Row("small calls, 64 in flight, modern", "small-calls", "small.modern.per_s", "/s", THROUGHPUT),
+    Row("legacy, another head each time", "small-calls", "small.traced.per_s", "/s", ()),
     Row("small call, one at a time, p50", "one-at-a-time", "one.p50_ms", "ms", ONE_P50),
     Row(
         "the same, cores asleep, p99",

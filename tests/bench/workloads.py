@@ -70,16 +70,20 @@ class Repeat:
 def small_calls(repeat: Repeat) -> None:
     """64 in flight over 16 sessions, in both eras."""
 
-    def measure(peer: Peer, era: str, revision: str) -> None:
+    def measure(peer: Peer, era: str, revision: str, *, is_traced: bool = False) -> None:
         it = repeat.ready(peer, SMALL)
         how = Load(64, 16, repeat.seconds, revision)
-        figures = repeat.measure(f"small calls, {era}", it, asking.echo(it.tool("echo")), how)
+        work = asking.echo(it.tool("echo"), is_traced=is_traced)
+        figures = repeat.measure(f"small calls, {era}", it, work, how)
         repeat.note(f"small.{era}.per_s", peer.name, figures.per_s)
         repeat.note(f"small.{era}.cpu_us", peer.name, figures.cpu_us)
 
     everyone = (FLOOR, GATEWAY, HUB, PROXY, CONSTANT)
     repeat.each("legacy", lambda peer: measure(peer, "legacy", LEGACY), *everyone)
     repeat.each("modern", lambda peer: measure(peer, "modern", MODERN), FLOOR, GATEWAY)
+    repeat.each(
+        "traced", lambda peer: measure(peer, "traced", LEGACY, is_traced=True), FLOOR, GATEWAY
+    )
     # The peers do not speak modern: what they do in their own era stands beside.
     for peer in repeat.of(HUB, PROXY):
         if peer.name in (legacy := repeat.found.get("small.legacy.per_s", {})):
