@@ -13,12 +13,16 @@ from asyncio import TaskGroup
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 from click import ClickException
 
 from gateway import __version__
 from gateway.cli.ending import Misconfigured, causes
 from gateway.cli.ends import StandardEnds
+from gateway.cli.lean import load_lean
+from gateway.cli.reach import begin_reading
+from gateway.config.aside import Reading
 from gateway.config.environ import environment, state_folder
 from gateway.edge.stdio.bridge import Bridge, Patience
 from gateway.edge.stdio.footing import Footing
@@ -84,13 +88,14 @@ async def _in_front(place: Place, token: Token) -> None:
 async def _alone(file: Path | None) -> None:
     """With a gateway of its own. It takes a second to load: meanwhile what was seen last
     time answers the client."""
+    reading = begin_reading(file)  # beside the loading of all that comes now
     ends, stop = StandardEnds(), asyncio.Event()
     remembered = (os.getcwd(), str(file), environment().get("ONEGATE_CONFIG", ""))
     try:
         async with asyncio.timeout(None) as hurry, TaskGroup() as tasks:
             holding = Holding(ends, Work(tasks), tell)
             within = Within(holding.mouth)
-            tasks.create_task(_host(file, within, stop))
+            tasks.create_task(_host(reading, within, stop))
             await _converse(holding, within, remembered, ALONE)
             stop.set()
             wait_s = STOP_S if within.is_open else 0.0
@@ -99,14 +104,21 @@ async def _alone(file: Path | None) -> None:
         pass  # whoever had not left by then was killed
     except BaseExceptionGroup as group:
         raise next((e for e in causes(group) if isinstance(e, ClickException)), group) from None
+    finally:
+        reading.drop()
     await ends.close()
     if not within.is_open:  # nothing was started, and the thread that loads it would be waited for
         os._exit(0)
 
 
-async def _host(file: Path | None, within: Within, stop: asyncio.Event) -> None:
-    module = await asyncio.to_thread(importlib.import_module, "gateway.cli.standing_alone")
-    await module.host(file, within, stop)
+async def _host(reading: Reading, within: Within, stop: asyncio.Event) -> None:
+    module = await asyncio.to_thread(_load, "gateway.cli.standing_alone")
+    await module.host(reading, within, stop)
+
+
+def _load(name: str) -> ModuleType:
+    load_lean()
+    return importlib.import_module(name)
 
 
 async def _converse(

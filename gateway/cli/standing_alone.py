@@ -4,14 +4,15 @@ Loaded while the client is being answered already.
 """
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from gateway.app.gateway import Gateway
 from gateway.app.running import running
-from gateway.cli.reach import loaded
+from gateway.cli.reach import finished
+from gateway.config.aside import Reading
 from gateway.config.environ import environment
 from gateway.downstream.supervise import contained
 from gateway.edge.admin.operator import ServerReport
@@ -27,15 +28,17 @@ MERGED_S = 0.1
 """What a server lists is on offer this much later at most."""
 
 
-async def host(file: Path | None, within: Within, stop: asyncio.Event) -> None:
+async def host(reading: Reading, within: Within, stop: asyncio.Event) -> None:
     """Run a gateway until told to stop; cancelled meanwhile, its servers are killed.
 
     Raises `Misconfigured`.
     """
-    found = await asyncio.to_thread(loaded, file)
+    found = await asyncio.to_thread(finished, reading)
     log = found.config.log
     stream = configure_logs(log.level, log.format, wall=time.time)
     async with running(found, environment(), stream=stream) as gateway:
+        gc.freeze()  # what has been loaded stays
+        gc.enable()
         within.lead_to(Contained(gateway.entrance), settling(gateway))
         await stop.wait()
 

@@ -65,3 +65,7 @@ class Reading:
             why = said or f"the process that reads it ended with {self.process.returncode}"
             raise NotRead(f"{why}; `onegate check` reads it by itself")
         return written
+
+    def drop(self) -> None:
+        """Nobody waits for it any more."""
+        self.process.kill()

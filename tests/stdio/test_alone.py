@@ -136,6 +136,28 @@ def test_it_ends_before_it_has_begun(tmp_path: Path) -> None:
         assert client.lines == []
 
 
+def test_nothing_is_left_of_a_configuration_that_never_comes(tmp_path: Path) -> None:
+    """The file is a pipe that nobody writes to: whoever reads it waits, and must not stay."""
+    file = tmp_path / "onegate.yaml"
+    os.mkfifo(file)
+    with speaking(tmp_path, "-c", str(file)) as client:
+        client.initialize()
+        left = servers_of(client)
+        assert left
+        client.close()
+        assert seconds(client.wait_exit) < AN_END_S
+        eventually(lambda: not any(map(is_alive, left)))
+
+
+def test_what_reads_the_configuration_does_not_stay_in_memory(tmp_path: Path) -> None:
+    with alone(tmp_path, {"one": fake()}) as client:
+        client.initialize()
+        eventually(lambda: "one__echo" in client.tool_names(), 20)
+        held = {Path(each.path).name for each in psutil.Process(client.process.pid).memory_maps()}
+        assert any(name.startswith("_core.") or "msgspec" in name for name in held)
+        assert not [name for name in held if "pydantic" in name or "yaml" in name]
+
+
 def test_a_server_may_write_what_it_likes_on_stderr(tmp_path: Path) -> None:
     with alone(tmp_path, {"one": fake("--say", "hello from one")}) as client:
         client.initialize()
