@@ -1,12 +1,16 @@
 """Where lines of the record end up: a file that may be rotated, or the log's own stream."""
 
 import os
+import selectors
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from gateway.observe.stream import LineStream
+
+ROOM_WITHIN_S = 1.0
+"""A pipe that is full may take so long to take more before that is an error."""
 
 
 class Target(Protocol):
@@ -28,20 +32,28 @@ class FileTarget:
     def __init__(self, path: Path) -> None:
         """Opens the file now (OSError): a path that cannot work is to be heard of at start."""
         self._path = path
-        self._begun = b""
-        """What is out of a line whose rest found no room, as on a full disk."""
+        self._begun, self._size = b"", 0
+        """What is out of a line whose rest found no room, as on a full disk; and the size of
+        the file after that."""
         self._fd = self._open()
+        self._is_torn = _ends_in_mid_line(path, self._fd)
 
     def append(self, lines: Sequence[bytes]) -> int:
         if self._was_rotated():
             fresh = self._open()
             self.close()
             self._fd, self._begun = fresh, b""
+            self._is_torn = _ends_in_mid_line(self._path, fresh)
+        elif self._begun and os.fstat(self._fd).st_size < self._size:
+            self._begun = b""  # emptied, to make room on the disk: its beginning is gone
+        if self._is_torn:  # by a crash or a full disk: it must not swallow the next
+            self._write(b"\n")
+            self._is_torn = False
         text = b"".join(lines)[len(self._begun) :]
-        out = len(self._begun) + os.write(self._fd, text)
+        out = len(self._begun) + self._write(text)
         for at, line in enumerate(lines):
             if out < len(line):
-                self._begun = line[:out]
+                self._begun, self._size = line[:out], os.fstat(self._fd).st_size
                 return at
             out -= len(line)
         self._begun = b""
@@ -55,10 +67,16 @@ class FileTarget:
     def _open(self) -> int:
         # O_NONBLOCK: a named pipe without a reader is an error to retry, not a place to hang.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-        fd = os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
-        if _ends_in_mid_line(self._path, fd):
-            os.write(fd, b"\n")  # torn by a crash or a full disk: it must not swallow the next
-        return fd
+        return os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+    def _write(self, text: bytes) -> int:
+        try:
+            return os.write(self._fd, text)
+        except BlockingIOError:  # a pipe: its reader may only be slower than we are
+            with selectors.DefaultSelector() as room:
+                room.register(self._fd, selectors.EVENT_WRITE)
+                room.select(ROOM_WITHIN_S)
+            return os.write(self._fd, text)
 
     def _was_rotated(self) -> bool:
         if self._fd < 0:

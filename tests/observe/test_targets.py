@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,56 @@ def test_a_truncated_file_is_written_on_from_its_start(tmp_path: Path) -> None:
     assert path.read_text() == "after\n"
 
 
+def test_a_file_emptied_on_a_full_disk_begins_with_a_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    ran = subprocess.run(
+        [sys.executable, "-c", FILLS_UP, path, "emptied"],
+        capture_output=True, text=True, timeout=30, env={"PYTHONPATH": os.getcwd()},
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    assert path.read_text().splitlines() == [f"{n:02d}{'x' * 97}" for n in range(10, 20)]
+
+
+def test_a_full_disk_with_a_torn_line_on_it_is_no_reason_not_to_start(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_text("torn")
+    ran = subprocess.run(
+        [sys.executable, "-c", STARTS_FULL, path],
+        capture_output=True, text=True, timeout=30, env={"PYTHONPATH": os.getcwd()},
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    assert path.read_text().splitlines() == ["torn", "whole"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_takes_as_much_as_its_reader_reads(tmp_path: Path) -> None:
+    """Linux keeps 64 KiB for a pipe; what is more has to wait for the reader, not for long."""
+    os.mkfifo(tmp_path / "pipe")
+    lines = [b"x" * 1023 + b"\n"] * 64
+    received: list[bytes] = []
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    target = FileTarget(tmp_path / "pipe")
+    assert target.append(lines) == 64
+
+    def read_late() -> None:
+        while sum(map(len, received)) < 128 * 1024:
+            received.append(os.read(reading, 4096))
+
+    late = threading.Timer(0.05, read_late)
+    late.daemon = True  # fails rather than hangs where nothing comes
+    late.start()
+    left = lines
+    while left:
+        left = left[target.append(left) :]
+    late.join()
+    target.close()
+    os.close(reading)
+    assert b"".join(received) == b"".join(lines * 2)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_named_pipe_without_reader_is_an_error_not_a_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -98,8 +149,28 @@ except OSError:
 assert path.stat().st_size == 1050
 if sys.argv[2] == "rotated":
     path.rename(path.with_suffix(".1"))
+if sys.argv[2] == "emptied":
+    path.write_text("")
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 assert target.append(lines[done:]) == 10
+"""
+
+STARTS_FULL = """
+import resource, sys
+from pathlib import Path
+from gateway.observe.targets import FileTarget
+
+path = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (4, resource.RLIM_INFINITY))
+target = FileTarget(path)
+for _ in range(2):
+    try:
+        target.append([b"whole\\n"])
+        raise SystemExit("the disk was to be full")
+    except OSError:
+        pass
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert target.append([b"whole\\n"]) == 1
 """
 
 
