@@ -15,6 +15,10 @@ from gateway.protocol.jsonrpc import Fields
 LONGEST_URI = 8192
 """Characters; what is longer matches no template."""
 
+MOST_EFFORT = 250_000
+"""What one server's templates may cost each time a URI is looked up, in characters times steps:
+milliseconds. Honest ones come nowhere near; the rest of them then count as not fitting."""
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
@@ -63,8 +67,13 @@ class Catalog:
             return listed
         if len(spelt) > LONGEST_URI:
             return None
+        spent: dict[str, int] = {}
         for template, entry in self.templates:
-            if template.matches(spelt):
+            if not template.begins(spelt):
+                continue
+            server = entry.route.server
+            spent[server] = spent.get(server, 0) + len(template.steps) * len(spelt)
+            if spent[server] <= MOST_EFFORT and template.matches(spelt):
                 found = _expanded(entry, uri)
                 return found if self.allowed is None or self.allowed(found) else None
         return None

@@ -55,10 +55,14 @@ class Template:
 
     steps: tuple[str | _Gap, ...]
 
+    def begins(self, uri: str) -> bool:
+        """Whether `uri`, given in its `normal` form, begins as this template does."""
+        first = self.steps[0] if self.steps else ""
+        return not isinstance(first, str) or uri.startswith(first)
+
     def matches(self, uri: str) -> bool:
         """Whether `uri`, given in its `normal` form, can be an expansion of this template."""
-        first = self.steps[0] if self.steps else ""
-        if isinstance(first, str) and not uri.startswith(first):
+        if not self.begins(uri):
             return False
         reached = bytearray(len(uri) + 1)
         reached[0] = 1
@@ -119,26 +123,29 @@ def _past(step: str | _Gap, uri: str, reached: bytearray) -> bytearray:
         return _past_literal(step, uri, reached)
     start = _past_literal(step.lead, uri, reached) if step.lead else reached
     beyond = _past_gap(step.without, uri, start)
-    if step.optional:
-        return bytearray(a | b for a, b in zip(beyond, reached, strict=True))
-    return beyond
+    return _either(beyond, reached) if step.optional else beyond
+
+
+def _either(one: bytearray, other: bytearray) -> bytearray:
+    both = int.from_bytes(one) | int.from_bytes(other)
+    return bytearray(both.to_bytes(len(one)))
 
 
 def _past_literal(text: str, uri: str, reached: bytearray) -> bytearray:
     beyond = bytearray(len(reached))
-    at = reached.find(1)
+    at = uri.find(text)
     while at >= 0:
-        if uri.startswith(text, at):
-            beyond[at + len(text)] = 1
-        at = reached.find(1, at + 1)
+        beyond[at + len(text)] |= reached[at]
+        at = uri.find(text, at + 1)
     return beyond
 
 
 def _past_gap(without: frozenset[str], uri: str, reached: bytearray) -> bytearray:
     beyond = bytearray(len(reached))
-    inside = False
-    for at, character in enumerate(uri):
-        inside = (inside or bool(reached[at])) and character not in without
-        if inside:
-            beyond[at + 1] = 1
+    at = reached.find(1, 0, len(uri))
+    while at >= 0:
+        stops = [stop for character in without if (stop := uri.find(character, at)) >= 0]
+        end = min(stops, default=len(uri))
+        beyond[at + 1 : end + 1] = b"\1" * (end - at)
+        at = reached.find(1, end + 1, len(uri))
     return beyond

@@ -1,6 +1,7 @@
 """Many servers, one list: names, clashes, order, and what is left out of it."""
 
 import random
+import time
 from dataclasses import replace
 
 import msgspec
@@ -327,6 +328,17 @@ def test_capabilities_are_those_of_all_and_lists_are_private_if_any_is() -> None
 
 def replace_listing(listing: Listing, **changes: object) -> Listing:
     return msgspec.structs.replace(listing, **changes)
+
+
+def test_templates_without_end_of_one_server_cost_little_and_hide_those_of_no_other() -> None:
+    endless = ["{a}-" * 5_000 + "!", *(f"{{+a}}{{b}}/{n}" for n in range(2_000))]
+    catalog = merged(templates("a", *endless), templates("b", "db://{+t}"))
+    started = time.process_time()
+    for filler in ("-", "/", "x"):
+        found = catalog.resolve(Kind.RESOURCE, "db://" + filler * 8_000)
+        assert found is not None
+        assert found.route.server == "b"
+    assert time.process_time() - started < 2  # some 50 ms; unbounded, minutes
 
 
 def test_a_uri_that_is_not_allowed_is_not_found_through_a_template_either() -> None:
