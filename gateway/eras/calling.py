@@ -17,6 +17,10 @@ log = structlog.get_logger()
 PAGES = 1000
 """More pages than any list has; a server that always names another cursor ends here."""
 
+MOST_ITEMS, MOST_BYTES = 20_000, 64 * 2**20
+"""Of one list, over all its pages. It stays in memory, and nobody is served while it is merged
+with the others: what is beyond is not offered."""
+
 LISTS = (
     (Kind.TOOL, methods.LIST_TOOLS, "tools", "tools"),
     (Kind.PROMPT, methods.LIST_PROMPTS, "prompts", "prompts"),
@@ -41,24 +45,32 @@ def downward(call: Call) -> Fields:
 async def pages(server: str, ask: Ask, method: str, member: str) -> tuple[Fields, ...]:
     """Every item of a list, over all its pages; what is no object is left out.
 
-    A server without the method (-32601) has an empty list. Raises `GatewayError`.
+    A server without the method (-32601) has an empty list; one without end is cut, with a
+    warning. Raises `GatewayError`.
     """
     items: list[Fields] = []
+    size = 0
     params: Fields = {}
     seen: set[str] = set()
     for _ in range(PAGES):
         try:
-            page = (await ask(method, params)).result
+            answered = await ask(method, params)
         except ServerFailure as error:
             if error.own_code == -32601:
                 return tuple(items)
             raise
+        page = answered.result
         found = elements(page.get(member))
         if found is None:
             raise BadAnswer(f"{server} answered {method} without a list of {member}")
-        items += _objects(server, method, found)
+        room, size = MOST_ITEMS - len(items), size + answered.size
+        items += _objects(server, method, found[:room])
         cursor = value(page, "nextCursor")
-        if not isinstance(cursor, str):
+        is_last = not isinstance(cursor, str)
+        if len(found) > room or not (is_last or size < MOST_BYTES):
+            log.warning("list.cut", server=server, method=method, items=len(items), bytes=size)
+            return tuple(items)
+        if is_last:
             return tuple(items)
         if cursor in seen:
             break
