@@ -112,6 +112,7 @@ class Direct(asyncio.Protocol):
         "_payload",
         "_raw",
         "_since_s",
+        "_unlike",
         "_unmoved_s",
         "_unsent",
         "heard",
@@ -135,6 +136,8 @@ class Direct(asyncio.Protocol):
         self._needed = 0
         self._head: RequestHead | None = None
         """Of the last request, if it would be known again."""
+        self._unlike = 0
+        """How many heads in a row were unlike the one before."""
         self._early = b""
         """What came while a request was being served."""
         self._closes = False
@@ -167,6 +170,7 @@ class Direct(asyncio.Protocol):
             if head is not None and len(data) <= MOST_BYTES:
                 body = head.body_of(data)
                 if body is not None:
+                    self._unlike = 0
                     self.task = self._owner.loop.create_task(self._serve(head, body))
                     return
             whole = data
@@ -227,7 +231,9 @@ class Direct(asyncio.Protocol):
         self._closes = self._closes or message.should_close
         start = whole.find(HEAD_END) + len(HEAD_END)
         head = RequestHead(cast(Headers, message.headers))
-        self._head = head.remember(whole[:start])
+        self._unlike += 1
+        worth_it = RequestHead.is_worth_it(self._unlike)
+        self._head = head.remember(whole[:start]) if worth_it else None
         self.task = self._owner.loop.create_task(self._serve(head, whole[start:]))
 
     async def _serve(self, head: RequestHead, body: bytes) -> None:

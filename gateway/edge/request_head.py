@@ -13,6 +13,9 @@ from gateway.eras.sides import Headers
 LONGEST = 4096
 """Bytes of a head that is remembered, one for each connection."""
 
+PATIENCE, SELDOM = 4, 32
+"""Clients whose heads differ so many times in a row pay for it with every so manieth only."""
+
 DIGITS = 5
 """Of the length of a body that is small."""
 
@@ -32,12 +35,18 @@ class RequestHead:
     def remember(self, head: bytes) -> Self | None:
         """Know it again. `head` is all of it, the empty line included, and a parser has agreed
         that its body is as long as its one `Content-Length` says. None if it can't be."""
-        found = list(_LENGTH.finditer(head)) if len(head) <= LONGEST else []
-        if len(found) != 1:
+        found = _LENGTH.search(head) if len(head) <= LONGEST else None
+        if found is None:
             return None
-        start, end = found[0].span(1)
+        start, end = found.span(1)
         self._before, self._after = head[:start], head[end:]
-        return self
+        return None if _LENGTH.search(self._after) else self
+
+    @staticmethod
+    def is_worth_it(unlike: int) -> bool:
+        """Whether to remember a head after so many in a row that were unlike the one before:
+        those of some clients always are."""
+        return unlike < PATIENCE or unlike % SELDOM == 0
 
     def body_of(self, request: bytes) -> bytes | None:
         """The body, if `request` is a whole one with this head; else None."""

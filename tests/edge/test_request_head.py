@@ -11,7 +11,7 @@ from gateway.config.units import Address
 from gateway.edge import direct
 from gateway.edge.guard import Guard, own_names
 from gateway.edge.parsing import MOST_BYTES, UNREAD, needed, new_parser
-from gateway.edge.request_head import LONGEST, RequestHead
+from gateway.edge.request_head import LONGEST, SELDOM, RequestHead
 from gateway.eras.sides import Headers
 from gateway.identity.tokens import Tokens
 from tests.edge.conftest import OnLoop
@@ -175,6 +175,23 @@ def test_a_client_that_says_the_same_again_is_not_parsed_again(
         assert entrance.posted[0].headers.get("X") is None
 
     on_loop(main())
+
+
+def test_a_client_that_begins_to_say_the_same_is_known_again_before_long(read: list[bytes]) -> None:
+    """To remember heads that always differ costs more than it brings: it is tried now and then."""
+
+    async def main() -> None:
+        async with serving(FakeEntrance()) as served, connected(served) as client:
+            for number in range(3 * SELDOM):
+                client.post(b"{}", X=str(number))
+                assert (await client.response()).status == 200
+            parsed = len(read)
+            for _ in range(3 * SELDOM):
+                client.post(b"{}", X="the same")
+                assert (await client.response()).status == 200
+            assert len(read) <= parsed + 2 * SELDOM
+
+    run(main())
 
 
 def test_the_same_head_in_a_large_request_goes_to_the_handler() -> None:
