@@ -62,7 +62,7 @@ class Entrance:
         try:
             message = decode(body, STRICT)
         except GatewayError as error:
-            return _refused(error, error.request_id)
+            return self._garbled(posted, error)
         if isinstance(message, ASKED):
             params = message.params
             self._open_meta(params)
@@ -120,6 +120,12 @@ class Entrance:
 
     # --- legacy ---
 
+    def _garbled(self, posted: Posted, error: GatewayError) -> Answer:
+        session = self.legacy.sessions.find(posted.headers.get(SESSION) or "", posted.principal)
+        if session is not None:
+            self.legacy.garbled(session, error)
+        return _refused(error, error.request_id)
+
     async def _batch(self, posted: Posted, reply: Reply) -> Answer:
         """An array: 2025-03-26 alone has them. Each element is a call of its own."""
         refused = InvalidMessage("A batch (JSON array) is not accepted: send one message a request")
@@ -154,6 +160,7 @@ class Entrance:
         try:
             message = decode(bytes(item), STRICT)
         except GatewayError as error:
+            self.legacy.garbled(session, error)
             return _refused(error, error.request_id).body
         if isinstance(message, Request):
             if message.method == INITIALIZE:

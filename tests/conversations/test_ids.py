@@ -188,3 +188,30 @@ def test_who_takes_no_stream_gets_the_answer_alone(gate: Gate, era: str) -> None
 
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.text == "3 steps"
+
+
+def test_an_id_used_twice_at_once_is_two_requests_and_both_end_with_the_session(
+    gate: Gate,
+) -> None:
+    """2025-11-25, basic: "MUST NOT have been previously used" within a session. Clients that
+    share one do it all the same, and each waits for its own answer."""
+
+    async def converse() -> tuple[list[Answer], list[Answer]]:
+        since = gate.mark()
+        async with Legacy.to(gate.url) as client:
+            await client.initialize()
+            echoes = [called(client, "old__echo", 7, arguments={"text": text}) for text in "ab"]
+            served = await asyncio.gather(*(client.post(each) for each in echoes))
+            async with asyncio.TaskGroup() as tasks:
+                hung = [
+                    tasks.create_task(client.post(called(client, "old__hang", 7))) for _ in "ab"
+                ]
+                await since.told("old", "tools/call", number=4)
+                assert await client.delete() == 204
+                await since.told("old", "notifications/cancelled", number=2)
+            return served, [each.result() for each in hung]
+
+    served, ended = run(converse(), within_s=20)
+
+    assert [answer.text for answer in served] == ["a", "b"]
+    assert [answer.error["data"]["kind"] for answer in ended] == ["cancelled"] * 2

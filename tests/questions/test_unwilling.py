@@ -1,6 +1,7 @@
 """Clients that cannot, will not, or do not answer; and people, who take their time."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,40 @@ def test_a_modern_server_is_told_of_a_refusal_as_far_as_there_is_a_form_for_it(
         assert talk.result["isError"] is True
         assert "The user said no" in talk.text
         assert talk.result["_meta"]["onegate/error"]["kind"] == "refused"
+
+
+@each_server
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"result": "yes"},
+        {"result": None},
+        {"error": "no"},
+        {"error": {"code": "no", "message": "no"}},
+        {"result": {}, "error": {"code": -1, "message": "no"}},
+        {},
+    ],
+    ids=json.dumps,
+)
+def test_an_answer_that_nobody_can_read_is_one_all_the_same_and_nobody_waits_for_another(
+    gateway: Gateway, server: str, garbled: Message
+) -> None:
+    async def conversation() -> tuple[int, Message]:
+        async with client_of("legacy", gateway.url) as client:
+            assert isinstance(client, Legacy)
+            asking = client.message("tools/call", {"name": f"{server}__q_ask", "arguments": {}})
+            async with client.opened(asking) as stream:
+                asked = await stream.message()
+                told = await client.post({"jsonrpc": "2.0", "id": asked["id"], **garbled})
+                return told.status, (await stream.message())["result"]
+
+    status, result = run(conversation(), within_s=10)
+
+    assert status == 400
+    if server == "legacy":
+        assert "cannot be read" in result["content"][0]["text"]
+    else:
+        assert result["structuredContent"]["answers"] == [{"form0": {"action": "cancel"}}]
 
 
 def test_a_prompt_that_cannot_be_answered_ends_as_an_error(gateway: Gateway) -> None:

@@ -131,6 +131,18 @@ def test_a_question_reaches_the_client_and_its_answer_the_server(client: Speaker
     assert json.loads(said)["result"] == answer
 
 
+def test_an_answer_that_nobody_can_read_is_one_all_the_same(client: Speaker) -> None:
+    client.initialize(sampling={})
+    wanted = {"messages": [], "maxTokens": 5}
+    asking = {"method": "sampling/createMessage", "params": wanted}
+    id_ = client.begin("tools/call", {"name": "old__ask", "arguments": asking})
+
+    question = client.notice("sampling/createMessage")
+    client.send({"jsonrpc": "2.0", "id": question["id"], "result": "yes"})
+
+    assert "cannot be read" in str(client.answer(id_))
+
+
 def test_a_modern_question_passes_as_a_result_and_the_retry_as_a_call(client: Speaker) -> None:
     client.envelope.capabilities = {"elicitation": {"form": {}}}
     form = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}}

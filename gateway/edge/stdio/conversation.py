@@ -118,6 +118,7 @@ class Conversation:
                 self._take_message(decode(line, STRICT), line, self._say)
             except GatewayError as error:
                 self._refuse(error)
+                self._pass_on(error)
 
     def _take_array(self, line: bytes) -> None:
         """An array: 2025-03-26 alone has them. Its answers come as an array, too."""
@@ -143,6 +144,13 @@ class Conversation:
                 self._cancel(value(params, "requestId"), line)
             case _ if self._has_room(len(line)):
                 self._work.start(self._hear(message, line))
+
+    def _pass_on(self, error: GatewayError) -> None:
+        """What cannot be read may have been an answer: whoever waits for it need not."""
+        if error.request_id is not None:
+            said = f"The client's answer cannot be read: {error.message}"
+            failure = Failure(error.request_id, error.code, said)
+            self._take_message(failure, encode(failure), self._say)
 
     def _refuse(self, error: GatewayError) -> None:
         failure = Failure(error.request_id, error.code, error.message)

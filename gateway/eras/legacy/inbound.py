@@ -157,6 +157,13 @@ class LegacyInbound:
             case Result() | Failure():
                 session.questions.answered(message)
 
+    def garbled(self, session: Session, error: GatewayError) -> None:
+        """The client says what nobody can read. If it was the answer to a question, no other
+        will come."""
+        if error.request_id is not None:
+            said = f"The client's answer cannot be read: {error.message}"
+            session.questions.answered(Failure(error.request_id, error.code, said))
+
     async def request(self, asked: Asked) -> bytes:
         """The JSON-RPC answer to one request; its HTTP status is 200 whatever it says,
         since 404 would mean that the session is gone."""
@@ -164,7 +171,8 @@ class LegacyInbound:
         started = self.middle.clock()
         task = asyncio.current_task()
         assert task is not None, "handlers run in tasks"
-        session.calls[request.id] = task
+        if session.calls.setdefault(request.id, task) is not task:
+            session.overtake(request.id, task)
         try:
             serve = self._methods.get(request.method)
             if serve is None:
@@ -173,14 +181,16 @@ class LegacyInbound:
         except GatewayError as error:
             return _failed(request, error)
         except asyncio.CancelledError:
-            if request.id not in session.cancelled:
+            if task not in session.cancelled:
                 raise
             task.uncancel()  # not this task is to end, only what it was asked to do
             return _failed(request, Cancelled("The request was cancelled"))
         finally:
-            if session.calls.get(request.id) is task:  # the client may have used an id twice
+            if session.calls.get(request.id) is task:
                 del session.calls[request.id]
-            session.cancelled.discard(request.id)
+            else:
+                session.overtaken.discard(task)
+            session.cancelled.discard(task)
         if serve != self._call:
             self.middle.timed(request.method, self.middle.clock() - started)
         return _framed(request, result)

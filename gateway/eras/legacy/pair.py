@@ -61,6 +61,7 @@ class Pair:
         try:
             message = decode(posted.body, STRICT)
         except GatewayError as error:
+            self.legacy.garbled(session, error)
             code = -32700 if isinstance(error, NotJson) else -32600
             return Answer(400, encode(Failure(error.request_id, code, error.message))), None
         stream = session.streams.standalone.stream
@@ -70,7 +71,7 @@ class Pair:
             self.legacy.told(session, message)
         elif message.method == methods.INITIALIZE:
             stream.push(self.legacy.begin(session, message, posted))
-        elif len(session.calls) >= MOST_REQUESTS:
+        elif session.serving >= MOST_REQUESTS:
             return Answer(503, encode(Failure(message.id, -32600, TOO_MANY))), None
         else:
             return Answer(202), self._serve(Asked(session, message, posted, Aloud(stream)), stream)
@@ -81,7 +82,7 @@ class Pair:
         try:
             stream.push(await self.legacy.request(asked))
         finally:
-            if not asked.session.calls:
+            if not asked.session.serving:
                 stream.expect_no_more()
                 self.legacy.sessions.settle(asked.session)
 

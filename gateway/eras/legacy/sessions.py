@@ -44,7 +44,9 @@ class Session:
     """Set by the client; None: whatever servers say."""
     watched: set[str] = field(default_factory=set)
     calls: dict[RequestId, "asyncio.Task[object]"] = field(default_factory=dict)
-    cancelled: set[RequestId] = field(default_factory=set)
+    overtaken: set["asyncio.Task[object]"] = field(default_factory=set)
+    """Serve requests whose ids the client has used again meanwhile."""
+    cancelled: set["asyncio.Task[object]"] = field(default_factory=set)
     questions: Questions = field(init=False)
     """What servers ask this client."""
     unsubscribe: Callable[[], None] = lambda: None
@@ -89,9 +91,13 @@ class Session:
         """The client gives a request up. Unknown ids are nothing special: it may have ended.
         Saying so twice asks for one cancellation: the connection's task has to outlive it."""
         task = self.calls.get(id_)
-        if task is not None and id_ not in self.cancelled:
-            self.cancelled.add(id_)
-            task.cancel()
+        if task is not None:
+            self._cancel(task)
+
+    def overtake(self, id_: RequestId, task: "asyncio.Task[object]") -> None:
+        """The client has used an id twice at once; from now on it means the later request."""
+        self.overtaken.add(self.calls[id_])
+        self.calls[id_] = task
 
     def dismiss(self) -> None:
         """Its client may not be here any more. It is told nothing further and cannot be asked;
@@ -105,12 +111,22 @@ class Session:
     def end(self) -> None:
         self.unsubscribe()
         self.streams.end()
-        for id_ in tuple(self.calls):
-            self.cancel(id_)
+        for task in (*self.calls.values(), *self.overtaken):
+            self._cancel(task)
+
+    @property
+    def serving(self) -> int:
+        """How many requests are being served."""
+        return len(self.calls) + len(self.overtaken)
 
     @property
     def is_busy(self) -> bool:
-        return self.streams.standalone.stream is not None or bool(self.calls)
+        return self.streams.standalone.stream is not None or self.serving > 0
+
+    def _cancel(self, task: "asyncio.Task[object]") -> None:
+        if task not in self.cancelled:
+            self.cancelled.add(task)
+            task.cancel()
 
     def _is_told(self, owner: Owner | None) -> bool:
         return owner is None or owner.is_(self.caller.principal, self.id)
@@ -198,7 +214,7 @@ class Sessions:
 
     def settle(self, session: Session) -> None:
         """End it if it is dismissed, and its last call is over."""
-        if session.is_dismissed and not session.calls:
+        if session.is_dismissed and not session.serving:
             self.close(session)
 
     def _end(self, session: Session) -> None:
