@@ -8,8 +8,8 @@ from gateway.config.loaded import Loaded
 from gateway.config.model import Config, HttpServer
 
 Prints = Mapping[Path, bytes | None]
-"""A digest of each file's content; None where it cannot be read: in the midst of being
-replaced, most likely."""
+"""A digest of each file's content; None where it cannot be read, in the midst of being
+replaced most likely, or is a pipe: who reads that takes it from others, or waits for ever."""
 
 
 def files_of(loaded: Loaded) -> frozenset[Path]:
@@ -37,6 +37,6 @@ def prints(files: Iterable[Path]) -> Prints:
 
 def _print(file: Path) -> bytes | None:
     try:
-        return hashlib.sha256(file.read_bytes()).digest()
+        return hashlib.sha256(file.read_bytes()).digest() if file.is_file() else None
     except OSError:
         return None

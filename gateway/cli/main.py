@@ -1,7 +1,9 @@
 """The command `onegate`: what a person may type. What is needed to do it is imported only then."""
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,6 +16,7 @@ from gateway.cli.reach import Reach
 P = ParamSpec("P")
 R = TypeVar("R")
 
+STDERR = 2
 IN_FILE = click.Path(path_type=Path)
 CONFIG = click.option(
     *("-c", "--config", "file"),
@@ -22,6 +25,15 @@ CONFIG = click.option(
     help="The configuration; else $ONEGATE_CONFIG, ./onegate.yaml, or your own one.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def hold_streams() -> None:
+    """Whoever started us may have closed the standard streams. Their numbers must not go to
+    sockets and pipes: the log would be written into one, and uvloop aborts when it ends."""
+    with suppress(OSError):  # a place without /dev/null: then they stay closed
+        while (fd := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+            os.set_inheritable(fd, True)
+        os.close(fd)
 
 
 class Onegate(click.Group):
@@ -39,6 +51,7 @@ class Onegate(click.Group):
             sys.exit(130)
 
     def main(self, *args: Any, **settings: Any) -> Any:
+        hold_streams()
         settings = {"prog_name": "onegate", **settings, "standalone_mode": False}
         try:
             sys.exit(super().main(*args, **settings) or 0)

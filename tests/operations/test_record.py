@@ -157,3 +157,14 @@ def test_a_log_that_nobody_reads_stops_no_call_and_goes_on_in_whole_lines(tmp_pa
         eventually(all_there, 20, what="every record, late")
         whole = [json.loads(line) for line in told.split(b"\n")[:-1]]
         assert len({each["call"] for each in whole if "request_bytes" in each}) == wanted
+
+
+def test_streams_that_are_closed_from_the_start_hurt_nobody(tmp_path: Path) -> None:
+    """Their numbers would go to sockets and pipes, and the log with them."""
+    closing = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    calls = {"path": str(tmp_path / "calls.jsonl")}
+    with starving_gateway(tmp_path, SERVERS, Want(around=closing), calls=calls) as gateway:
+        call(gateway, 20)
+        held = {os.readlink(f"/proc/{gateway.pid}/fd/{number}") for number in range(3)}
+        assert held == {"/dev/null"}
+    assert len(records(tmp_path / "calls.jsonl")) == 20

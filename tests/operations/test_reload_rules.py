@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,16 @@ def test_a_file_that_cannot_be_read_changes_nothing(tmp_path: Path, what: str, w
             assert (await client.call("a__echo", {"text": "still"})).text == "still"
 
     held(conversation, tmp_path)
+
+
+def test_a_pipe_that_nobody_writes_to_holds_up_no_reload(tmp_path: Path) -> None:
+    async def conversation() -> None:
+        os.mkfifo(tmp_path / "pipe")
+        aside = {**SERVERS["a"], "env_file": str(tmp_path / "pipe"), "disabled": True}
+        async with changing(tmp_path, {**SERVERS, "aside": aside}) as it:
+            assert (await it.change(instructions="changed"))["ok"]
+
+    run(conversation(), within_s=20)
 
 
 def test_what_needs_a_restart_is_named_until_it_is_as_it_was(tmp_path: Path) -> None:
