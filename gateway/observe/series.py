@@ -1,19 +1,20 @@
-"""The last hour of calls by tool, for the dashboard: counts and latencies every ten seconds.
+"""The last hour of calls by tool, for the dashboard: counts and latencies of each minute.
 
 Prometheus keeps history; this is for whoever looks at one gateway now. Bounded in time
-and in tools, and told what the record is told.
+and in tools, and told what the record is told. The sum of the hour is kept beside its minutes:
+a page that asks for all tools every second must not take the event loop from calls.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from gateway.observe.record import CallRecord
 
-STEP_S = 10
-STEPS = 360
+MINUTE_S = 60
+MINUTES = 60
 MOST_TOOLS = 500
 OTHER, UNKNOWN = "_other", "_unknown"
 
@@ -28,7 +29,7 @@ REFUSED = frozenset({"denied", "refused", "invalid", "throttled"})
 
 
 class Slot:
-    """One tool in one step of time."""
+    """One tool in one minute, or in all of them."""
 
     __slots__ = ("buckets", "calls", "failed", "refused")
 
@@ -45,6 +46,14 @@ class Slot:
             self.failed += 1
         bucket = bisect_left(EDGES_S, duration_s)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+    def count(self, other: "Slot", sign: int = 1) -> None:
+        """Add another, or with -1 take it away again."""
+        self.calls += sign * other.calls
+        self.failed += sign * other.failed
+        self.refused += sign * other.refused
+        for bucket, count in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + sign * count
 
 
 class ToolTotals(msgspec.Struct, frozen=True):
@@ -78,15 +87,18 @@ class Series:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._steps: deque[tuple[int, dict[str, Slot]]] = deque(maxlen=STEPS)
+        self._minute = -1
         self._now: dict[str, Slot] = {}
-        self._step = -1
-        self._names: set[str] = set()
+        """The minute that runs."""
+        self._past: deque[tuple[int, dict[str, Slot]]] = deque()
+        """Those before it, oldest first; where nothing was called there is none."""
+        self._sum: dict[str, Slot] = {}
+        """Of the past ones."""
 
     def write(self, record: CallRecord, _line: bytes) -> None:
-        step = int(self._clock()) // STEP_S
-        if step != self._step:
-            self._begin(step)
+        minute = int(self._clock()) // MINUTE_S
+        if minute != self._minute:
+            self._turn(minute)
         name = UNKNOWN if record.server is None else record.name
         slot = self._now.get(name)
         if slot is None:
@@ -95,77 +107,75 @@ class Series:
 
     def totals(self) -> list[ToolTotals]:
         """Every tool that was called, most called first."""
-        found = (self._totals(name) for name in {n for _, s in self._kept() for n in s})
+        kept = self._kept()
+        found = (self._totals(name, kept) for name in {*self._sum, *self._now})
         return sorted(found, key=lambda totals: (-totals.calls, totals.name))
 
-    def of(self, name: str, minutes: int = 60) -> ToolSeries:
+    def of(self, name: str, minutes: int = MINUTES) -> ToolSeries:
         """One tool over the last minutes; zeros where it was not called, or is unknown."""
-        grouped = self._minutes(name, minutes)
-        quantiles = [[_quantile(slots, q) for slots in grouped] for q in (0.5, 0.95, 0.99)]
+        empty = Slot()
+        slots = [held.get(name, empty) for held in self._kept()[-minutes:]]
         return ToolSeries(
             name,
             minutes,
-            tuple(sum(slot.calls for slot in slots) for slots in grouped),
-            tuple(sum(slot.failed for slot in slots) for slots in grouped),
-            *(tuple(values) for values in quantiles),
+            tuple(slot.calls for slot in slots),
+            tuple(slot.failed for slot in slots),
+            *(tuple(_edge(slot.buckets, q) for slot in slots) for q in (0.5, 0.95, 0.99)),
         )
 
     # --- inside ---
 
-    def _begin(self, step: int) -> None:
-        self._step, self._now = step, {}
-        self._steps.append((step, self._now))
+    def _turn(self, minute: int) -> None:
+        """A minute is over: it joins the past, and what is an hour old leaves."""
+        if self._now:
+            self._past.append((self._minute, self._now))
+            for name, slot in self._now.items():
+                self._sum.setdefault(name, Slot()).count(slot)
+        self._minute, self._now = minute, {}
+        while self._past and self._past[0][0] <= minute - MINUTES:
+            for name, slot in self._past.popleft()[1].items():
+                total = self._sum[name]
+                total.count(slot, -1)
+                if not total.calls:
+                    del self._sum[name]
 
     def _slot(self, name: str) -> Slot:
-        if name not in self._names:
-            if len(self._names) >= MOST_TOOLS:
-                self._names = {known for _, slots in self._kept() for known in slots}
-            if len(self._names) >= MOST_TOOLS:
-                return self._now.setdefault(OTHER, Slot())
-            self._names.add(name)
+        if name not in self._sum and len({*self._sum, *self._now}) >= MOST_TOOLS:
+            name = OTHER
         return self._now.setdefault(name, Slot())
 
-    def _kept(self) -> Iterator[tuple[int, dict[str, Slot]]]:
-        oldest = int(self._clock()) // STEP_S - STEPS
-        return ((step, slots) for step, slots in self._steps if step > oldest)
+    def _kept(self) -> Sequence[Mapping[str, Slot]]:
+        """Each minute of the hour, oldest first, the last one unfinished."""
+        minute = int(self._clock()) // MINUTE_S
+        if minute != self._minute:
+            self._turn(minute)
+        kept: list[Mapping[str, Slot]] = [{}] * MINUTES
+        for at, slots in (*self._past, (minute, self._now)):
+            kept[at - minute - 1] = slots
+        return kept
 
-    def _minutes(self, name: str, minutes: int) -> Sequence[Sequence[Slot]]:
-        per_minute = 60 // STEP_S
-        now = int(self._clock()) // STEP_S // per_minute
-        grouped: list[list[Slot]] = [[] for _ in range(minutes)]
-        for step, slots in self._kept():
-            ago = now - step // per_minute
-            if ago < minutes and name in slots:
-                grouped[minutes - 1 - ago].append(slots[name])
-        return grouped
-
-    def _totals(self, name: str) -> ToolTotals:
-        slots = [slots[name] for _, slots in self._kept() if name in slots]
+    def _totals(self, name: str, kept: Sequence[Mapping[str, Slot]]) -> ToolTotals:
+        total = Slot()
+        for held in (self._sum, self._now):
+            if name in held:
+                total.count(held[name])
         return ToolTotals(
             name,
-            sum(slot.calls for slot in slots),
-            sum(slot.failed for slot in slots),
-            sum(slot.refused for slot in slots),
-            _quantile(slots, 0.5),
-            _quantile(slots, 0.95),
-            _quantile(slots, 0.99),
-            self.of(name).calls,
+            total.calls,
+            total.failed,
+            total.refused,
+            _edge(total.buckets, 0.5),
+            _edge(total.buckets, 0.95),
+            _edge(total.buckets, 0.99),
+            tuple([slots[name].calls if name in slots else 0 for slots in kept]),
         )
 
 
-def _quantile(slots: Sequence[Slot], q: float) -> float | None:
-    """The upper edge of the bucket in which the quantile lies."""
-    counts: dict[int, int] = {}
-    for slot in slots:
-        for bucket, count in slot.buckets.items():
-            counts[bucket] = counts.get(bucket, 0) + count
-    return _edge(counts, q)
-
-
 def _edge(counts: Mapping[int, int], q: float) -> float | None:
+    """The upper edge of the bucket in which the quantile lies."""
     total, seen = sum(counts.values()), 0
     for bucket in sorted(counts):
         seen += counts[bucket]
-        if seen >= q * total:
+        if total and seen >= q * total:
             return EDGES_S[min(bucket, len(EDGES_S) - 1)]
     return None

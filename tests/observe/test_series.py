@@ -1,9 +1,10 @@
 """The last hour of calls by tool: counted, timed, bounded."""
 
+import time
 from collections.abc import Callable
 
 from gateway.observe.record import CallRecord
-from gateway.observe.series import MOST_TOOLS, OTHER, STEPS, UNKNOWN, Series
+from gateway.observe.series import MINUTES, MOST_TOOLS, OTHER, UNKNOWN, Series
 
 
 class Clock:
@@ -80,11 +81,42 @@ def test_neither_time_nor_names_make_it_grow_without_bound() -> None:
     by_name = {totals.name: totals.calls for totals in series.totals()}
     assert len(by_name) == MOST_TOOLS + 1
     assert by_name[OTHER] == 51
-    for _ in range(STEPS * 2):
-        clock.now += 10
+    for _ in range(MINUTES * 2):
+        clock.now += 60
         tell("roll")
     [totals] = series.totals()
-    assert (totals.name, totals.calls) == ("roll", STEPS)
+    assert (totals.name, totals.calls) == ("roll", MINUTES)
+
+
+def test_whoever_looks_all_the_time_takes_little_from_calls() -> None:
+    """A page asks each second, on the event loop: for each tool no more than a call costs."""
+    clock = Clock()
+    series = Series(clock)
+    tell = told(series)
+    for _ in range(MINUTES):
+        clock.now += 60
+        for number in range(MOST_TOOLS):
+            for duration_s in (0.0008, 0.0015, 0.004, 0.02, 0.2):
+                tell(f"tool{number}", duration_s=duration_s)
+    began = time.thread_time()
+    assert sum(totals.calls for totals in series.totals()) == MINUTES * MOST_TOOLS * 5
+    assert time.thread_time() - began < MOST_TOOLS * 200e-6
+
+
+def test_a_pause_leaves_a_gap_and_what_is_taken_away_leaves_nothing() -> None:
+    clock = Clock()
+    series = Series(clock)
+    tell = told(series)
+    tell("roll", duration_s=0.4)
+    clock.now += 59 * 60
+    tell("roll")
+    tell("once", "denied")
+    assert series.of("roll").calls == (1, *[0] * 58, 1)
+    clock.now += 60
+    [once, roll] = series.totals()
+    assert (once.p99, once.refused, roll.calls, roll.p99) == (None, 1, 1, 0.005)
+    clock.now += 3600
+    assert series.totals() == []
 
 
 def test_what_nobody_offers_has_one_name() -> None:
