@@ -9,32 +9,9 @@ from structlog.testing import capture_logs
 from gateway.edge.connections import Connection
 from gateway.eras.sides import Answer, Posted, Reply
 from tests.edge.conftest import OnLoop
-from tests.edge.serving import OK, FakeEntrance, asked, connected, progress, serving
+from tests.edge.holding import Held
+from tests.edge.serving import OK, FakeEntrance, asked, connected, serving
 from tests.kit.waiting import eventually_async, run
-
-
-class Working:
-    """An entrance's `post` that works until told, and says how it ended."""
-
-    def __init__(self, *, ends_with_client: bool, says: int = 0) -> None:
-        self.ends_with_client = ends_with_client
-        self.says = says
-        self.started, self.finish = asyncio.Event(), asyncio.Event()
-        self.ended: list[str] = []
-
-    async def __call__(self, posted: Posted, reply: Reply) -> Answer:
-        if self.ends_with_client:
-            reply.end_with_client()
-        for number in range(self.says):
-            reply.push(progress(number))
-        self.started.set()
-        try:
-            await self.finish.wait()
-        except asyncio.CancelledError:
-            self.ended.append("cancelled")
-            raise
-        self.ended.append("finished")
-        return OK
 
 
 @pytest.mark.parametrize("says", [0, 1], ids=["silent", "streaming"])
@@ -44,9 +21,9 @@ def test_a_call_that_ends_with_its_client_is_cancelled_when_that_goes_away(
     """2026-07-28 transports: closing the response stream cancels, before any head too."""
 
     async def main() -> None:
-        work = Working(ends_with_client=True, says=says)
+        work = Held(ends_with_client=True, says=says)
         async with serving(FakeEntrance(work)) as served, connected(served) as client:
-            client.post()
+            client.post(b'"held"')
             await work.started.wait()
             client.vanish()
             await eventually_async(lambda: work.ended == ["cancelled"])
@@ -64,9 +41,9 @@ def test_a_call_that_did_not_ask_for_it_goes_on_without_its_client(
     """Up to 2025-11-25 a lost connection is no cancellation."""
 
     async def main() -> None:
-        work = Working(ends_with_client=False, says=says)
+        work = Held(ends_with_client=False, says=says)
         async with serving(FakeEntrance(work)) as served, connected(served) as client:
-            client.post()
+            client.post(b'"held"')
             await work.started.wait()
             client.vanish()
             await eventually_async(lambda: served.listener.connections == 0)
@@ -80,9 +57,9 @@ def test_a_call_that_did_not_ask_for_it_goes_on_without_its_client(
 
 def test_a_client_that_closes_politely_counts_as_gone() -> None:
     async def main() -> None:
-        work = Working(ends_with_client=True)
+        work = Held(ends_with_client=True)
         async with serving(FakeEntrance(work)) as served, connected(served) as client:
-            client.post()
+            client.post(b'"held"')
             await work.started.wait()
             client.writer.close()
             await eventually_async(lambda: bool(work.ended))
@@ -142,18 +119,18 @@ def test_a_client_that_leaves_while_its_answer_is_on_the_way_cancels_nothing() -
 
 def test_the_next_request_on_a_connection_is_not_bound_by_the_one_before() -> None:
     async def main() -> None:
-        modern = Working(ends_with_client=True)
-        legacy = Working(ends_with_client=False)
+        modern = Held(ends_with_client=True)
+        legacy = Held(ends_with_client=False)
         turns = [modern, legacy]
 
         async def work(posted: Posted, reply: Reply) -> Answer:
             return await turns.pop(0)(posted, reply)
 
         async with serving(FakeEntrance(work)) as served, connected(served) as client:
-            client.post()
+            client.post(b'"held"')
             modern.finish.set()
             assert (await client.response()).status == 200
-            client.post()
+            client.post(b'"held"')
             await legacy.started.wait()
             client.vanish()
             await eventually_async(lambda: served.listener.connections == 0)
