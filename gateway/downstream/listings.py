@@ -19,7 +19,7 @@ from gateway.catalog.entries import Kind, Listing
 from gateway.downstream.connection import Connection
 from gateway.eras.calling import LISTS
 from gateway.eras.profile import Profile
-from gateway.protocol.errors import GatewayError
+from gateway.protocol.errors import GatewayError, InvalidMessage
 from gateway.protocol.jsonrpc import Fields, Json, value
 
 log = structlog.get_logger()
@@ -70,7 +70,7 @@ class Listings:
     """What the server can do in its other era, if it has two."""
     _own: frozenset[str] | None = None
     """What it can do in the one that is read; None: not read yet."""
-    _executions: dict[Json, Json] = field(default_factory=dict)
+    _executions: dict[str | None, Json] = field(default_factory=dict)
     """By tool, as the other era lists it."""
     _shared: dict[Kind, Items] = field(default_factory=dict)
     _private: dict[Profile | None, dict[Kind, Items]] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Listings:
 
     def _called(self, tool: Fields) -> Fields:
         """A tool, with how it can be called in the other era, unless it says so itself."""
-        execution = self._executions.get(value(tool, "name"))
+        execution = self._executions.get(_name(tool, Kind.TOOL))
         return tool if execution is None or EXECUTION in tool else {**tool, EXECUTION: execution}
 
     def _merged(self, kinds: Iterable[Kind]) -> dict[str, Items]:
@@ -198,11 +198,20 @@ class Listings:
         return merged
 
 
-def _executions(tools: Items) -> dict[Json, Json]:
-    return {value(tool, "name"): tool[EXECUTION] for tool in tools if EXECUTION in tool}
+def _executions(tools: Items) -> dict[str | None, Json]:
+    return {_name(tool, Kind.TOOL): tool[EXECUTION] for tool in tools if EXECUTION in tool}
 
 
 def _beyond(known: Items, found: Items, kind: Kind) -> Items:
     """What of these is not among those."""
-    names: set[Json] = {value(one, MEMBERS[kind][1]) for one in known}
-    return tuple(one for one in found if value(one, MEMBERS[kind][1]) not in names)
+    names = {_name(one, kind) for one in known}
+    return tuple(one for one in found if _name(one, kind) not in names)
+
+
+def _name(one: Fields, kind: Kind) -> str | None:
+    """What it is known by; None for what nobody can be offered."""
+    try:
+        name = value(one, MEMBERS[kind][1])
+    except InvalidMessage:
+        return None
+    return name if isinstance(name, str) else None
