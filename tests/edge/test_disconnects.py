@@ -10,7 +10,7 @@ from gateway.edge.connections import Connection
 from gateway.eras.sides import Answer, Posted, Reply
 from tests.edge.conftest import OnLoop
 from tests.edge.holding import Held
-from tests.edge.serving import OK, FakeEntrance, asked, connected, serving
+from tests.edge.serving import OK, FakeEntrance, asked, connected, progress, serving
 from tests.kit.waiting import eventually_async, run
 
 
