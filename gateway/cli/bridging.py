@@ -160,4 +160,8 @@ def _place(url: str) -> Place:
 def _token(given: str | None, file: Path | None) -> Token:
     if file is not None and not os.access(file, os.R_OK):
         raise Misconfigured(f"onegate: --token-file: {file} cannot be read")
-    return Token(given, file)
+    try:
+        return Token(given, file)
+    except ValueError:
+        said = "ONEGATE_TOKEN holds characters that no token has"
+        raise Misconfigured(f"onegate: {said}") from None

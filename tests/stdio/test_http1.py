@@ -136,6 +136,7 @@ def test_nobody_there_is_told_apart() -> None:
         ("https://gate.example/mcp?a=b", "gate.example", "/mcp?a=b"),
         ("http://[::1]:80/x/", "[::1]", "/x/"),
         ("unix:/run/onegate.sock", "localhost", "/mcp"),
+        ("http://b\u00fccher.example/mcp", "xn--bcher-kva.example", "/mcp"),
     ],
 )
 def test_an_address_says_where_and_what(text: str, authority: str, target: str) -> None:

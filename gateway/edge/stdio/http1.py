@@ -19,7 +19,7 @@ PIECE_BYTES = 64 * 2**10
 MOST_IDLE = 4
 IDLE_S = 15.0
 """Kept connections are used again this long; listeners keep them longer."""
-SILENCE_S = 60.0
+SILENCE_S = 40.0
 """A gateway that works on something says so every 15 s."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -43,11 +43,16 @@ class Http:
         self._tls: ssl.SSLContext | None = None
 
     async def ask(
-        self, method: str, headers: Mapping[str, str], body: bytes = b"", within_s: float = 5.0
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        within_s: float = 5.0,
+        head_s: float = SILENCE_S,
     ) -> "Response":
         """Send a request; returns when the head of its answer is there. Use it in `async with`.
 
-        `within_s` bounds connecting. Raises `Gone`.
+        `within_s` bounds connecting, `head_s` all that comes after. Raises `Gone`.
         """
         streams = self._kept() or await self._connected(within_s)
         reader, writer = streams
@@ -56,7 +61,7 @@ class Http:
         request = f"{method} {self.place.target} HTTP/1.1\r\n{told}\r\n".encode("latin-1")
         complete = False
         try:
-            async with asyncio.timeout(SILENCE_S):
+            async with asyncio.timeout(head_s):
                 writer.write(request + body)
                 with suppress(ConnectionError):  # it may have answered before it had read all
                     await writer.drain()

@@ -52,7 +52,8 @@ class LegacySide:
         self._is_answered = False
         """The client has its answer to `initialize`: a session from now on is news to it."""
         self._begun = asyncio.Event()
-        self._handshake: asyncio.Task[None] | None = None
+        self._handshake: tuple[asyncio.Task[None], Request] | None = None
+        """The one under way, and what it begins with."""
         self._mending: asyncio.Task[None] | None = None
         self._trouble = Away("The onegate gateway has not been asked yet")
         self._welcome: Fields = {}
@@ -144,12 +145,14 @@ class LegacySide:
         """The session, opened if there is none. All who need one wait for the same."""
         if self._opening is None:
             return LegacyManner(self._on.learnt)  # the gateway says what has to come first
-        opening = None
-        while self._manner is None and opening is not self._opening:  # else it was tried
+        tried = None
+        while self._manner is None and (wanted := self._opening) is not None:
+            if wanted is tried:
+                break
             if self._handshake is None:
-                opening = self._opening
-                self._handshake = self._on.work.start(self._shake_hands(opening))
-            await asyncio.wait({self._handshake})
+                self._handshake = self._on.work.start(self._shake_hands(wanted)), wanted
+            under_way, tried = self._handshake
+            await asyncio.wait({under_way})
         if self._manner is None:
             raise self._trouble
         return self._manner

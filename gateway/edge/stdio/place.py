@@ -35,7 +35,9 @@ class Place:
         if split.username is not None:
             raise ValueError("a token belongs into ONEGATE_TOKEN or --token-file, not into the URL")
         port = split.port or PORTS[split.scheme]  # raises ValueError for one that is none
-        return cls(text, split.hostname, port, _target(split), is_tls=split.scheme == "https")
+        return cls(
+            text, _host(split.hostname), port, _target(split), is_tls=split.scheme == "https"
+        )
 
     @property
     def authority(self) -> str:
@@ -57,6 +59,14 @@ class Place:
             or self.host in ("localhost", "::1")
             or (self.host.startswith("127."))
         )
+
+
+def _host(name: str) -> str:
+    """As it is asked for, and said in `Host`: a name in another script has a spelling in ASCII."""
+    try:
+        return name if ":" in name else name.encode("idna").decode()
+    except UnicodeError:
+        raise ValueError("its host can be no name") from None
 
 
 def _target(split: SplitResult) -> str:

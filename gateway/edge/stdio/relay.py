@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.edge.stdio.http1 import Gone, Http, Response
-from gateway.edge.stdio.way import Hear, Lapsed, Posting, Returned, addressed
+from gateway.edge.stdio.http1 import SILENCE_S, Gone, Http, Response
+from gateway.edge.stdio.way import Hear, Lapsed, Posting, Returned, addressed, said_in
 from gateway.eras.absent import Away
 from gateway.protocol.errors import GatewayError, InvalidMessage
 from gateway.protocol.framing import Event, EventSplitter
@@ -29,9 +29,13 @@ JSON, EVENTS = "application/json", "text/event-stream"
 POSTED = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
 ANSWER_BYTES = 64 * 2**20
 REFUSAL_BYTES = 64 * 2**10
+REFUSALS = frozenset({401, 403, 405, 502, 503, 504})
+"""What is answered so was asked of nobody, or nobody's answer came: the body is no answer."""
 MOST_RESUMED = 5
 """Times in a row that a broken stream is gone on with before its answer is given up."""
 RETRY_S = 1.0
+BEGINNING_S = 10.0
+"""How long the gateway may take to begin a session: one that works does so at once."""
 
 
 class Token:
@@ -39,7 +43,10 @@ class Token:
 
     def __init__(self, given: str | None, file: Path | None) -> None:
         self._file = file
+        """Raises `ValueError` if what is given can be no token."""
         self._value = (given or "").strip()
+        if not _is_visible(self._value):
+            raise ValueError
         self.reread()
 
     @property
@@ -50,6 +57,13 @@ class Token:
     def is_given(self) -> bool:
         return bool(self._value)
 
+    @property
+    def trouble(self) -> str:
+        """What a gateway has against it that lets nobody in with it."""
+        if self._value:
+            return "does not know this token"
+        return "wants a token" + (f", and {self._file} holds none" if self._file else "")
+
     def reread(self) -> bool:
         """Read the file again. True if it holds another token now."""
         if self._file is None:
@@ -59,7 +73,7 @@ class Token:
             self._value = self._file.read_text(errors="replace").strip()
         except OSError:
             self._value = ""
-        if not (self._value.isascii() and self._value.isprintable()):
+        if not _is_visible(self._value):
             self._value = ""  # no token, and no header
         return self._value != before
 
@@ -86,17 +100,18 @@ class Relay:
         _check(message.headers)
         try:
             async with await self._ask(
-                "POST", {**POSTED, **message.headers}, message.line
+                "POST", {**POSTED, **message.headers}, message.line, _patience_s(request)
             ) as response:
                 if response.status == 404 and SESSION in message.headers:
                     raise Lapsed
                 if not (response.is_stream and response.status == 200 and request):
                     return Returned(await self._single(response, request), response.headers)
                 told = response.headers
+                self._note("")
                 await reading.read(response)
             return Returned(await self._answered(reading, message.headers), told)
         except Gone as gone:
-            raise self._away(gone) from None
+            raise self._away(gone, request) from None
         except Away as away:
             self._note(away.message)
             raise
@@ -114,6 +129,7 @@ class Relay:
                     if response.status == 405:
                         return  # there is no such stream here
                     if response.is_stream:
+                        self._note("")
                         await reading.read(response)
             except Gone as gone:
                 if not gone.sent:
@@ -125,9 +141,16 @@ class Relay:
             async with await self._ask("DELETE", headers):
                 pass
 
-    def _away(self, gone: Gone) -> Away:
+    def _away(self, gone: Gone, request: Request | None) -> Away:
         """In words for a person, and for the model that called."""
         shown = self._http.place.shown
+        if gone.sent and _begins(request):
+            self._note(f"the gateway at {shown} does not answer: {gone.reason}")
+            return Away(
+                f"The onegate gateway at {shown} does not answer ({gone.reason}). This connection "
+                "goes on by itself as soon as it does.",
+                retryable=True,
+            )
         if gone.sent:
             self._note(f"the connection to the gateway at {shown} broke: {gone.reason}")
             return Away(
@@ -156,13 +179,21 @@ class Relay:
         more = {LAST_EVENT: last} if last else {}
         return await self._ask("GET", {"Accept": EVENTS, **headers, **more})
 
-    async def _ask(self, method: str, headers: Mapping[str, str], line: bytes = b"") -> Response:
-        response = await self._http.ask(method, {**headers, **self._token.headers}, line)
+    async def _ask(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        line: bytes = b"",
+        head_s: float = SILENCE_S,
+    ) -> Response:
+        def ask() -> Awaitable[Response]:
+            told = {**headers, **self._token.headers}
+            return self._http.ask(method, told, line, head_s=head_s)
+
+        response = await ask()
         if response.status == 401 and self._token.reread():
             await response.__aexit__()
-            response = await self._http.ask(method, {**headers, **self._token.headers}, line)
-        if response.status < 400:
-            self._note("")
+            response = await ask()
         return response
 
     async def _pass_on(self, _: Message, line: bytes) -> None:
@@ -172,26 +203,33 @@ class Relay:
         """An answer that is no stream; a refusal becomes the request's error."""
         good = 200 <= response.status < 300
         body = await response.whole(ANSWER_BYTES if good else REFUSAL_BYTES)
-        lost = request is not None and request.method == INITIALIZE and response.status == 404
-        if lost or response.status in (401, 405, 503):
-            raise self._refused(response.status)
-        if request is None:
-            return b""
-        answer = addressed(body, request)
-        if answer is not None:
-            return answer
-        raise self._refused(response.status)
+        lost = _begins(request) and response.status == 404
+        if lost or response.status in REFUSALS:
+            raise self._refused(response.status, said_in(body))
+        answer = b"" if request is None else addressed(body, request)
+        if answer is None:
+            raise self._refused(response.status, "")
+        if good:
+            self._note("")
+        return answer
 
-    def _refused(self, status: int) -> Away:
+    def _refused(self, status: int, said: str) -> Away:
         where = f"The onegate gateway at {self._http.place.shown}"
         if status == 401:
-            given = "does not know this token" if self._token.is_given else "wants a token"
             return Away(
-                f"{where} {given} (HTTP 401). Put one of those whose hashes are under "
+                f"{where} {self._token.trouble} (HTTP 401). "
+                "Put one of those whose hashes are under "
                 "`auth.tokens` into ONEGATE_TOKEN, or name a file that holds it by --token-file."
             )
+        if status == 403 and said:
+            return Away(f"{where} will not be asked from here (HTTP 403): {said}")
         if status == 503:
             return Away(f"{where} is stopping, or has too much to do (HTTP 503).")
+        if status in (502, 504):
+            return Away(
+                f"{where} gives no answer, says what stands in front of it (HTTP {status}). "
+                "Whether the request was carried out is not known."
+            )
         return Away(f"What answers at {self._http.place.shown} is no MCP endpoint (HTTP {status}).")
 
     async def _answered(self, reading: "Reading", headers: Mapping[str, str]) -> bytes:
@@ -215,14 +253,28 @@ class Relay:
         return reading.answer
 
 
+def _begins(request: Request | None) -> bool:
+    return request is not None and request.method == INITIALIZE
+
+
+def _patience_s(request: Request | None) -> float:
+    """How long the answer may take to begin."""
+    return BEGINNING_S if _begins(request) else SILENCE_S
+
+
 def _check(headers: Mapping[str, str]) -> None:
     """Parts of a client's message become headers: they must not become more than one.
 
     Raises `InvalidMessage`.
     """
     for name, text in headers.items():
-        if not (text.isascii() and text.isprintable()):
+        if not _is_visible(text):
             raise InvalidMessage(f"What goes into the header {name} holds other characters")
+
+
+def _is_visible(text: str) -> bool:
+    """It may be part of a header."""
+    return text.isascii() and text.isprintable()
 
 
 class Reading:

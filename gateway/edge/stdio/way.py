@@ -30,6 +30,15 @@ def addressed(body: bytes, request: Request) -> bytes | None:
     return None
 
 
+def said_in(body: bytes) -> str:
+    """What a body says is wrong; empty if it is no JSON-RPC error."""
+    try:
+        message = decode(body)
+    except GatewayError:
+        return ""
+    return message.message if isinstance(message, Failure) else ""
+
+
 class Posting(msgspec.Struct, frozen=True):
     """One message for the gateway. `line`: as bytes; `request`: if it is one."""
 
