@@ -12,6 +12,7 @@ import structlog
 from gateway.app.current import Current
 from gateway.app.reports import Reports
 from gateway.app.servers import Assembly
+from gateway.calls.notices import Withdrawn
 from gateway.config.model import Config
 from gateway.config.units import Address
 from gateway.downstream.fleet import Fleet
@@ -143,6 +144,15 @@ class Gateway:
         patience = self.sessions.patience
         patience.answer_s, patience.rounds = limits.answer_s, limits.rounds
         self.assembly.bound()
+
+    def withdraw(self, principals: frozenset[str | None]) -> None:
+        """What these have opened ends; nobody waits for those who have no other token now."""
+        self.sessions.dismiss(principals)
+        self.middle.board.post(Withdrawn(principals))
+        auth = self.config.auth
+        known = {token.name for token in auth.tokens} if auth.mode == "tokens" else {None}
+        for server in self.fleet.succession.all:
+            server.apart.parked.dismiss(principals - known)
 
     def _serve_pair(self, endpoint: "Endpoint") -> None:
         from gateway.edge.pair import PairOfPaths

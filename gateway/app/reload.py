@@ -16,7 +16,7 @@ import structlog
 from gateway.app.current import rules_of
 from gateway.app.files import Prints, files_of, files_of_servers, prints
 from gateway.app.gateway import Gateway
-from gateway.calls.notices import ListChanged, Withdrawn
+from gateway.calls.notices import ListChanged
 from gateway.catalog.catalog import changed_kinds
 from gateway.config.complaints import Complaint, ConfigError
 from gateway.config.loaded import Loaded
@@ -138,8 +138,7 @@ class Reloader:
         current.loaded, current.rules = loaded, rules_of(loaded)
         gateway.regard()
         if gone:
-            gateway.sessions.dismiss(gone)
-            gateway.middle.board.post(Withdrawn(gone))
+            gateway.withdraw(gone)
         fleet = gateway.fleet
         fleet.shelf.prefixes, fleet.shelf.longest = current.prefixes, loaded.config.names.longest
         before, now = self._in_force, self._seen

@@ -88,6 +88,9 @@ class Endpoint:
     ) -> web.StreamResponse:
         admission = self.guard.may_post(headers)
         body = await self._body(request)
+        if admission.guard is not self.guard:  # the configuration is another one by now
+            self.guard.admit(headers)
+            admission = self.guard.may_post(headers)
         wire = RequestWire(request)
         answer = await self._answer(headers, body, admission, more, wire)
         return wire.response if answer is None else answered(answer, more)
@@ -190,9 +193,11 @@ class Endpoint:
         self, request: web.BaseRequest, headers: Headers
     ) -> tuple[str | None, bytes]:
         """Whose POST it is, and its body. Raises `Refused`."""
-        principal = self.guard.principal(headers)
+        self.guard.principal(headers)
         self.guard.media_type(headers)
-        return principal, await self._body(request)
+        body = await self._body(request)
+        self.guard.admit(headers)  # the configuration may be another one by now
+        return self.guard.principal(headers), body
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         body = body_at_hand(request, self.body_bytes)

@@ -14,7 +14,7 @@ from tests.kit.http import Legacy, Message, Modern, Stream
 from tests.kit.waiting import eventually_async, run
 from tests.operations.changing import Changing, changing
 from tests.operations.test_reload_rules import bearer, token
-from tests.questions.talking import ALL, Heard, asker
+from tests.questions.talking import ALL, Heard, asker, client_of, parked
 from tests.resume.listener import listening
 
 SERVERS = {"a": fake("--only", "echo,sleep,progress")}
@@ -172,3 +172,60 @@ def test_who_may_not_answer_any_more_is_waited_for_no_longer(tmp_path: Path) -> 
 
     servers = {**SERVERS, "asks": asker("legacy", "--record", heard.file)}
     held(conversation, tmp_path, servers)
+
+
+@pytest.mark.parametrize(("auth", "left"), [(BOB, 0), (OTHER, 1)], ids=["removed", "replaced"])
+def test_a_call_whose_client_cannot_come_back_waits_no_longer(
+    tmp_path: Path, auth: Message, left: int
+) -> None:
+    """Protocol 3.8, 6. With another token she can."""
+    heard = Heard(tmp_path / "heard")
+
+    async def conversation(it: Changing) -> None:
+        async with client_of("modern", it.gate.url, headers=bearer("ann")) as ann:
+            assert isinstance(ann, Modern)
+            await parked(ann, "asks__q_ask")
+            await it.change(auth=auth)
+
+            assert len(it.gate.server("asks").apart.parked) == left
+            if not left:
+                await heard.wait(lambda line: line.get("method") == "notifications/cancelled")
+
+    servers = {**SERVERS, "asks": asker("legacy", "--record", heard.file)}
+    held(conversation, tmp_path, servers)
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_a_token_is_asked_for_again_if_it_went_while_the_body_came_in(
+    tmp_path: Path, framing: str
+) -> None:
+    async def conversation(it: Changing) -> None:
+        async with Modern.to(it.gate.url, bearer("ann")) as ann:
+            wanted = {"notifications": {"toolsListChanged": True}}
+            message = ann.message("subscriptions/listen", wanted)
+            data = json.dumps(message).encode()
+            is_half_out, is_over = asyncio.Event(), asyncio.Event()
+
+            async def body() -> AsyncIterator[bytes]:
+                yield data[:10]
+                is_half_out.set()
+                await is_over.wait()
+                yield data[10:]
+
+            headers = {**ann.headers, **ann.routing(message)}
+            if framing == "length":
+                headers["Content-Length"] = str(len(data))
+
+            async def posted() -> int:
+                async with ann.http.post(ann.url, data=body(), headers=headers) as answer:
+                    return answer.status
+
+            async with asyncio.TaskGroup() as tasks:
+                status = tasks.create_task(posted())
+                await is_half_out.wait()
+                await ann.request("tools/list")  # by now the head is there as well
+                await it.change(auth=BOB)
+                is_over.set()
+            assert status.result() == 401
+
+    held(conversation, tmp_path)

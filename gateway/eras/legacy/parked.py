@@ -6,7 +6,7 @@ Source: 2026-07-28, basic/patterns/mrtr, server requirements.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 import msgspec
@@ -199,6 +199,12 @@ class Parked:
         leg = self._tokens.get(token) if isinstance(token, str) else None
         if leg is not None:
             leg.abandon("The client gave up", "abandoned")
+
+    def dismiss(self, principals: Container[str | None]) -> None:
+        """These cannot come back. What runs again comes to its end, as all that runs does."""
+        for leg in tuple(self._held):
+            if leg.principal in principals and not (leg.session or leg.is_attached):
+                leg.abandon("Its client may not be here any more", "abandoned")
 
     def expire(self) -> None:
         """Give up what is too old. Called now and then by whoever owns the time."""
