@@ -3,6 +3,7 @@
 0 fine, 1 the thing asked for failed, 2 wrong usage or configuration, 130 Ctrl-C.
 """
 
+import errno
 import sys
 from pathlib import Path
 from traceback import extract_tb
@@ -12,6 +13,9 @@ from typing import IO, Any
 import click
 
 PACKAGE = Path(__file__).parents[1]
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What writing the output to a file meets where the disk is full or broken."""
 
 
 class Failed(click.ClickException):
@@ -38,6 +42,9 @@ def told_as_bug(
     """Stands in for Python's own traceback (`sys.excepthook`): one line a person can report."""
     if issubclass(kind, KeyboardInterrupt):
         sys.exit(130)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        click.echo(f"onegate: the output cannot be written: {error.strerror}", err=True)
+        return
     for cause in causes(error):
         where = _where(cause.__traceback__) or _where(trace)
         told = f"{type(cause).__name__}: {cause}".replace("\n", " ")

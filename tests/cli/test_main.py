@@ -108,6 +108,21 @@ def test_a_bug_is_told_in_a_line_that_can_be_reported(capsys: pytest.CaptureFixt
     assert len(told) == 2
 
 
+def test_a_disk_without_room_for_the_output_is_no_bug() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway", "schema"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            timeout=30,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "onegate: the output cannot be written: No space left on device\n"
+
+
 def test_the_current_folder_may_be_gone(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
