@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import signal
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from tests.kit.ports import free_port
 from tests.kit.waiting import run
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
+HEALTH = "document.getElementById('health').textContent"
 DENY = [{"match": "fake__whoami", "decision": "deny"}]
 
 
@@ -124,6 +126,34 @@ def test_a_tool_is_plotted_when_it_is_chosen(gateway: Gateway, tmp_path: Path) -
     run(look(), 60)
 
 
+def test_what_one_is_at_stays_while_the_page_is_kept_fresh(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    """A keyboard's place, and text that is being copied, outlive any number of refreshes."""
+    button = "[...document.querySelectorAll('#tools button')].find(b => b.textContent === {!r})"
+    selected = "getSelection().toString()"
+
+    async def look() -> None:
+        async with dashboard(gateway, tmp_path) as page:
+            await page.ask(f"{button.format('fake__fail')}.focus()")
+            await page.ask(
+                "getSelection().selectAllChildren(document.querySelector('#servers .wide div'))"
+            )
+            text = await page.ask(selected)
+            assert "no-such-program" in text
+            for _ in range(2):  # the first moves rows about, the second only adds to them
+                calls = len(await page.ask(texts("#calls tbody tr")))
+                await asyncio.to_thread(call, gateway, "fake__fail")
+                await page.until(f"document.querySelectorAll('#calls tbody tr').length > {calls}")
+            assert await page.ask("document.activeElement.textContent") == "fake__fail"
+            assert await page.ask(selected) == text
+            names = await page.ask(texts("#tools tbody button"))
+            assert names[:2] == ["fake__echo", "fake__fail"]
+            assert len(names) == len(set(names))
+
+    run(look(), 60)
+
+
 def test_what_a_caller_typed_is_only_ever_text(gateway: Gateway, tmp_path: Path) -> None:
     async def look() -> None:
         async with dashboard(gateway, tmp_path, "#outcome=invalid") as page:
@@ -156,6 +186,13 @@ def test_beyond_loopback_it_asks_for_a_token_and_keeps_it_in_the_tab(tmp_path: P
             await page.go(f"http://127.0.0.1:{port}/")
             await page.until("!document.getElementById('login').hidden")
             assert await page.ask("document.getElementById('main').hidden")
+            assert await page.ask("document.getElementById('wrong').textContent") == ""
+            await page.ask(
+                "document.getElementById('token').value = 'wrong';"
+                "document.querySelector('#login button').click()"
+            )
+            await page.until("document.getElementById('wrong').textContent")
+            assert await page.ask("sessionStorage.length") == 0
             await page.ask(
                 f"document.getElementById('token').value = {token!r};"
                 "document.querySelector('#login button').click()"
@@ -169,3 +206,19 @@ def test_beyond_loopback_it_asks_for_a_token_and_keeps_it_in_the_tab(tmp_path: P
     folder.mkdir()
     with running_gateway(folder, {"fake": fake(required=True)}, **config):
         run(look(), 60)
+
+
+def test_a_gateway_that_answers_no_more_is_not_called_live(tmp_path: Path) -> None:
+    async def look(gateway: Gateway) -> None:
+        async with dashboard(gateway, tmp_path / "profile") as page:
+            await page.until("document.getElementById('live').textContent === 'live'")
+            gateway.program.send(signal.SIGSTOP)
+            try:
+                await page.until(f"{HEALTH} === 'The gateway does not answer'", within_s=20)
+            finally:
+                gateway.program.send(signal.SIGCONT)
+            await page.until(f"{HEALTH} === '1 of 1 servers ready'", within_s=20)
+
+    with running_gateway(tmp_path, {"fake": fake(required=True)}) as gateway:
+        call(gateway, "fake__echo", text="hello")
+        run(look(gateway), 60)

@@ -2,6 +2,7 @@
 // clients is only ever set as text.
 
 const SECOND = 1000;
+const PATIENCE = 10 * SECOND; // longer, and what is on the page is not called live
 const byId = (id) => document.getElementById(id);
 const OUTCOMES = ["ok", "tool_error", "denied", "refused", "invalid", "throttled", "timeout",
   "cancelled", "unavailable", "server_error", "input_required", "crashed"];
@@ -15,7 +16,7 @@ class Unauthorized extends Error {}
 async function ask(path) {
   const token = sessionStorage.getItem("onegate-token");
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(path, { headers });
+  const answer = await fetch(path, { headers, signal: AbortSignal.timeout(PATIENCE) });
   if (answer.status === 401) throw new Unauthorized();
   if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
   return answer.json();
@@ -119,6 +120,47 @@ function plot(title, lines, format) {
 
 // --- showing ---
 
+function say(id, text, className = "") {
+  // Only what is new: a screen reader reads aloud whatever is set.
+  const shown = byId(id);
+  if (shown.textContent !== text) shown.textContent = text;
+  shown.className = className;
+}
+
+function rowOf(key, ...cells) {
+  const made = element("tr");
+  made.dataset.key = key;
+  made.append(...cells);
+  return made;
+}
+
+function renew(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  const hadFocus = old.contains(document.activeElement);
+  old.replaceWith(fresh);
+  if (hadFocus) fresh.querySelector("button, [tabindex]")?.focus({ preventScroll: true });
+}
+
+function put(body, rows) {
+  // What has not changed stays, and with it the focus, what is selected, and what is read aloud.
+  const focused = body.contains(document.activeElement) ? document.activeElement : null;
+  const held = new Map([...body.rows].map((row) => [row.dataset.key, row]));
+  const kept = new Set(rows.map((row) => row.dataset.key));
+  for (const [key, row] of held) if (!kept.has(key)) row.remove();
+  let next = body.rows[0] ?? null;
+  for (const fresh of rows) {
+    const old = held.get(fresh.dataset.key);
+    const row = old ?? fresh;
+    if (old) {
+      old.className = fresh.className;
+      [...fresh.cells].forEach((cell, at) => renew(old.cells[at], cell));
+    }
+    if (row === next) next = next.nextElementSibling;
+    else body.insertBefore(row, next);
+  }
+  if (focused?.isConnected) focused.focus({ preventScroll: true });
+}
+
 let chosen = null;
 
 // The process of a server's second era has a row of its own.
@@ -131,9 +173,7 @@ function withSecond(server) {
 
 function showServers(servers) {
   const looks = { ready: "good", disabled: "", stopped: "", failed: "bad" };
-  byId("servers").tBodies[0].replaceChildren(...servers.flatMap(withSecond).map((server) => {
-    const row = element("tr");
-    row.append(
+  put(byId("servers").tBodies[0], servers.flatMap(withSecond).map((server) => rowOf(server.name,
       cell(server.name, "name", server.command.join(" ")),
       cell(server.state, `state ${looks[server.state] ?? "warn"}`, `since ${server.since ?? "the start"}`),
       cell(server.eras.join(", ") || "–"),
@@ -141,47 +181,49 @@ function showServers(servers) {
       number(server.parked ?? 0),
       number(server.restarts, "warn"),
       wide(server.last_error),
-    );
-    return row;
-  }));
+  )));
   const well = servers.filter((server) => server.state === "ready").length;
   const on = servers.filter((server) => server.state !== "disabled").length;
-  byId("health").textContent = `${well} of ${on} servers ready`;
+  say("health", `${well} of ${on} servers ready`);
 }
 
 function showTools(tools) {
-  byId("tools").tBodies[0].replaceChildren(...tools.map((tool) => {
-    const row = element("tr");
-    row.setAttribute("aria-selected", String(tool.name === chosen));
+  put(byId("tools").tBodies[0], tools.map((tool) => {
     const name = element("td", null, "name");
     const button = element("button", tool.name);
-    button.title = "Show over time";
-    button.addEventListener("click", () => choose(tool.name));
+    button.title = `${tool.name}: show over time`;
+    button.ariaPressed = String(tool.name === chosen);
     name.append(button);
     const sparkline = element("td");
     sparkline.append(spark(tool.recent));
     const share = tool.calls ? ` (${Math.round((100 * tool.failed) / tool.calls)} %)` : "";
     const failed = cell(tool.failed ? `${tool.failed}${share}` : "0", `n ${tool.failed ? "bad" : "zero"}`);
-    row.append(name, number(tool.calls), failed, number(tool.refused, "warn"),
+    return rowOf(tool.name, name, number(tool.calls), failed, number(tool.refused, "warn"),
       cell(seconds(tool.p50), "n"), cell(seconds(tool.p95), "n"), cell(seconds(tool.p99), "n"), sparkline);
-    return row;
   }));
 }
 
+byId("tools").tBodies[0].addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) soon(choose(button.textContent));
+});
+
 async function choose(name) {
   chosen = chosen === name ? null : name;
-  await showPlot();
-  for (const row of byId("tools").tBodies[0].rows) {
-    row.setAttribute("aria-selected", String(row.querySelector("button").textContent === chosen));
+  for (const button of byId("tools").tBodies[0].querySelectorAll("button")) {
+    button.ariaPressed = String(button.textContent === chosen);
   }
+  await showPlot();
 }
 
 async function showPlot() {
   const figure = byId("plot");
-  figure.hidden = chosen === null;
-  if (chosen === null) return;
-  const series = await ask(`/api/series?tool=${encodeURIComponent(chosen)}`);
-  figure.querySelector("figcaption").textContent = chosen;
+  const name = chosen;
+  figure.hidden = name === null;
+  if (name === null) return;
+  const series = await ask(`/api/series?tool=${encodeURIComponent(name)}`);
+  if (name !== chosen) return; // another was chosen meanwhile
+  figure.querySelector("figcaption").textContent = name;
   figure.querySelector(".plots").replaceChildren(
     plot("Calls a minute", [
       { name: "calls", look: "a", values: series.calls, least: 1 },
@@ -197,16 +239,14 @@ async function showPlot() {
 
 function showCalls(calls) {
   byId("no-calls").hidden = calls.length > 0;
-  byId("calls").tBodies[0].replaceChildren(...calls.slice().reverse().map((call) => {
-    const row = element("tr");
+  put(byId("calls").tBodies[0], calls.slice().reverse().map((call) => {
     const look = FINE.has(call.outcome) ? "good" : REFUSED.has(call.outcome) ? "warn" : "bad";
-    row.append(
+    return rowOf(call.call,
       cell(new Date(call.ts).toLocaleTimeString(), "", call.ts),
-      cell(call.name, "name", `${call.server ?? "nobody"}: ${call.tool ?? "offers this"}`),
+      cell(call.name, "name", `${call.name}\n${call.server ?? "nobody"}: ${call.tool ?? "offers this"}`),
       cell(call.outcome, `state ${look}`), cell(seconds(call.duration_s), "n"),
       cell(call.principal ?? "–"), cell(call.client ?? "–"), cell(call.rule), wide(call.error),
     );
-    return row;
   }));
 }
 
@@ -233,11 +273,15 @@ function offer(select, values) {
 filters.addEventListener("change", () => {
   const wanted = new URLSearchParams([...new FormData(filters)].filter(([, value]) => value));
   history.replaceState(null, "", `#${wanted}`);
-  refreshCalls();
+  soon(refreshCalls());
 });
-addEventListener("hashchange", () => { readFilters(); refreshCalls(); });
+addEventListener("hashchange", () => { readFilters(); soon(refreshCalls()); });
 
 // --- the loop ---
+
+function soon(work) {
+  work.catch(() => {}); // the loop meets the same within a second, and says so
+}
 
 async function refreshCalls() {
   const wanted = new URLSearchParams([...new FormData(filters)].filter(([, value]) => value));
@@ -258,18 +302,26 @@ async function keepFresh() {
     await refresh();
     byId("login").hidden = true;
     byId("main").hidden = false;
-    byId("live").textContent = "live";
+    say("live", "live");
   } catch (error) {
     if (error instanceof Unauthorized) {
-      byId("login").hidden = false;
-      byId("main").hidden = true;
-      byId("health").textContent = "";
+      logIn();
       return; // the form starts it again
     }
-    byId("live").textContent = "not live: the gateway does not answer";
-    byId("health").textContent = "The gateway does not answer";
+    say("live", "not live: the gateway does not answer", "bad");
+    say("health", "The gateway does not answer", "bad");
   }
   setTimeout(keepFresh, document.hidden ? 10 * SECOND : SECOND);
+}
+
+function logIn() {
+  const wasWrong = sessionStorage.getItem("onegate-token") !== null;
+  sessionStorage.removeItem("onegate-token");
+  byId("login").hidden = false;
+  byId("main").hidden = true;
+  say("health", "");
+  say("wrong", wasWrong ? "That token is not known here." : "", "bad");
+  byId("token").focus();
 }
 
 byId("login").addEventListener("submit", (event) => {
