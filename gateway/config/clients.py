@@ -6,13 +6,16 @@ refuse: `comand` is a slip in every file. Works on the tree, before `${...}` is 
 that is not used must not fail for a variable that is not set.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from gateway.config.complaints import Finding
 from gateway.config.document import Entry, Node, Path
 from gateway.config.model import Config
 from gateway.config.shape import EveryServer, fields_of, nearest
+from gateway.config.texts import LONGEST_NAME, SERVER_NAME
 
 LOCAL_KINDS = ("stdio", "local", "command")
 
@@ -57,6 +60,7 @@ _TIMES = {
 }
 _OTHER = {"description", "name", "version", "icon", "iconPath", "startup", "type", "protocolEra"}
 _NOT_USED = "a client's setting, not used here"
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Adapted:
 
     root: Node
     findings: tuple[Finding, ...]
+    renamed: Mapping[str, str]
+    """Servers by the name they have here, with the one in the file, where that is no name."""
 
 
 def adapt(root: Node) -> Adapted:
@@ -89,10 +95,41 @@ def adapt(root: Node) -> Adapted:
             if key == "mcpServers" or _is_ours(key, fields_of(Config), (key,), findings)
         }
     servers = entries.get("servers")
+    renamed: dict[str, str] = {}
     if servers is not None and isinstance(servers.node.value, dict):
-        kept = dict(_servers(servers.node.value, from_client, findings))
+        named = servers.node.value
+        if from_client:
+            named = dict(_named(named, renamed, findings))
+        kept = dict(_servers(named, from_client, findings))
         entries["servers"] = Entry(servers.key, _like(servers.node, kept))
-    return Adapted(_like(root, entries), tuple(findings))
+    return Adapted(_like(root, entries), tuple(findings), renamed)
+
+
+def _named(
+    servers: Mapping[str, Entry], renamed: dict[str, str], findings: list[Finding]
+) -> Iterator[tuple[str, Entry]]:
+    """The servers of a client's file by names that can be used here: clients take any text."""
+    for written, entry in servers.items():
+        if re.fullmatch(SERVER_NAME, written):
+            yield written, entry
+            continue
+        name = _fit_name(written, servers.keys() | renamed.keys())
+        renamed[name] = written
+        said = f"called `{name}` here: names are of A-Z a-z 0-9 _ and -, and {LONGEST_NAME} long"
+        findings.append(Finding(("servers", name), said, at_key=True, severity="warning"))
+        yield name, entry
+
+
+def _fit_name(written: str, taken: Container[str]) -> str:
+    """Of `github.com/them/their-server`, the last part."""
+    name = _fit(written.rstrip("/").rpartition("/")[2]) or _fit(written) or "server"
+    more = (f"{name[: LONGEST_NAME - 4]}-{number}" for number in count(2))
+    return name if name not in taken else next(one for one in more if one not in taken)
+
+
+def _fit(text: str) -> str:
+    words = re.sub("__+", "_", _UNFIT.sub("-", text)).strip("_-")
+    return words[:LONGEST_NAME].rstrip("_-")
 
 
 def _servers(

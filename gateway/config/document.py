@@ -4,7 +4,7 @@ Both readers (`from_yaml`, `from_json`) produce it; errors and `explain` look pl
 Lines and columns count from 1, as editors do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -81,6 +81,8 @@ class Marks:
     file calls it."""
 
     root: Node = field(repr=False)
+    renamed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Servers by the name the model has, with the one in the file, where that is another."""
 
     def line_of(self, path: Path) -> int | None:
         """The line on which a setting starts, or None if the file does not give it."""
@@ -100,9 +102,10 @@ class Marks:
         return key if at_key or missing else node.span
 
     def as_written(self, path: Path) -> Path:
-        """The path with the words of the file: `mcpServers` where it says so."""
+        """The path with the words of the file: `mcpServers` where it says so, and its names."""
         if path[:1] == ("servers",) and self._says_mcp_servers():
-            return ("mcpServers", *path[1:])
+            name = (self.renamed.get(str(step), step) for step in path[1:2])
+            return ("mcpServers", *name, *path[2:])
         return path
 
     def _says_mcp_servers(self) -> bool:

@@ -171,7 +171,7 @@ def _open_servers(root: JsonSchema, sections: JsonSchema) -> None:
     sections["ClientServer"] = _client_server(stdio, http)
     root["properties"]["mcpServers"] = {
         "anyOf": [
-            {**servers["anyOf"][0], "patternProperties": {name: {"$ref": "#/$defs/ClientServer"}}},
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/ClientServer"}},
             {"type": "null"},
         ],
         "description": "The same as `servers`, as MCP clients write it.",

@@ -15,6 +15,8 @@ SERVER_NAME = r"^(?!_)(?!.*__)[A-Za-z0-9_-]{0,39}[A-Za-z0-9-]$"
 """Tools are offered as SERVER__TOOL. Without `__` inside a name or `_` at its ends, two servers'
 names can never meet; 40 characters leave room for the tool's own name."""
 
+LONGEST_NAME = 40
+
 _WHY_NAMES = (
     "1 to 40 of A-Z a-z 0-9 _ and -, without `__` inside and without `_` at either end "
     "(tools are offered as SERVER__TOOL, and names of two servers must never meet)"

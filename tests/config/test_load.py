@@ -1,5 +1,6 @@
 """Which file is loaded, what can be wrong with it as a file, and where its settings came from."""
 
+import json
 import os
 from pathlib import Path
 
@@ -185,6 +186,41 @@ def test_what_only_concerns_the_client_is_a_warning(tmp_path: Path) -> None:
         f"gallery: {not_used}",
         f"theme: {not_used}",
     ]
+
+
+def test_whatever_a_client_calls_a_server_becomes_a_name(tmp_path: Path) -> None:
+    """Cline's marketplace names servers by where they live, people by what they do."""
+    written = {
+        "github.com/upstash/context7-mcp": "context7-mcp",
+        "@them/server-files": "server-files",
+        "My Server": "My-Server",
+        "my server": "my-server",
+        "my.server": "my-server-2",
+        "a__b_": "a_b",
+        "Größe": "Gr-e",
+        "…": "server",
+        "": "server-2",
+        "x/" + "long" * 30: "long" * 10,
+        "fine": "fine",
+    }
+    servers = {name: {"command": f"run {at}"} for at, name in enumerate(written)}
+    file = json.dumps({"mcpServers": servers}, indent=1)
+
+    loaded = load_text(file, tmp_path, "mcp.json")
+
+    assert list(loaded.config.servers) == list(written.values())
+    assert [one.path[1] for one in loaded.warnings] == list(written)[:-1]
+    lines = [loaded.marks.line_of(("servers", name, "command")) for name in written.values()]
+    assert lines == [4 + 3 * at for at in range(len(written))]
+    assert "called `context7-mcp` here" in loaded.warnings[0].problem
+
+
+def test_what_is_wrong_with_a_renamed_server_is_said_where_it_stands(tmp_path: Path) -> None:
+    file = '{"mcpServers": {"My Server": {"command": "x", "args": 5}}}'
+
+    said = error_of_text(file, tmp_path, "mcp.json")
+
+    assert said.startswith("mcp.json:1:55: mcpServers.My Server.args: expected a list")
 
 
 def test_what_a_client_switched_off_stays_off(tmp_path: Path) -> None:
