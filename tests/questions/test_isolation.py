@@ -21,7 +21,6 @@ from tests.questions.talking import (
     retry_of,
 )
 from tests.questions.test_parked import ASK, WORDS, two_tokens
-from tests.servers.gate import gate
 
 
 async def _pid(client: Client) -> int:
@@ -242,31 +241,6 @@ def test_tools_for_clients_that_can_be_asked_are_offered_and_stay(tmp_path: Path
     run(conversation())
 
 
-def test_an_entry_without_a_readable_name_hides_none_of_these_tools(tmp_path: Path) -> None:
-    program = tmp_path / "nameless.py"
-    program.write_text(NAMELESS)
-    section = {"command": "python3", "args": ["-S", str(program)], "protocol": "legacy"}
-
-    async def conversation() -> None:
-        async with gate(tmp_path, {"it": section}) as it, client_of("legacy", it.url) as client:
-            await it.ready()
-
-            async def offered() -> list[str]:
-                return [
-                    each["name"] for each in (await client.request("tools/list")).result["tools"]
-                ]
-
-            assert (await client.call("it__known")).text == "asked"
-
-            async def grown() -> bool:
-                return await offered() == ["it__known", "it__for_askable"]
-
-            await eventually_async(grown, what="what the private process lists to be offered")
-            assert not it.said("work.crashed")
-
-    run(conversation())
-
-
 def test_what_a_private_process_changes_is_heard(tmp_path: Path) -> None:
     async def conversation() -> None:
         async with inside(tmp_path) as it, client_of("legacy", it.url) as client:
@@ -407,26 +381,3 @@ def test_what_is_updated_in_a_clients_own_process_is_told_to_that_client(tmp_pat
 
     assert [(each["method"], each["params"]["uri"]) for each in told] == [(updated, uri)] * 2
     assert not more, "once each"
-
-
-NAMELESS = """
-import json, sys
-
-def tool(name):
-    return {"name": name, "inputSchema": {"type": "object"}}
-
-for line in sys.stdin:
-    message = json.loads(line)
-    method, params = message.get("method"), message.get("params", {})
-    if "id" not in message:
-        continue
-    if method == "initialize":
-        tools = [tool(["no", "text"]), tool({}), tool(None), tool("known")]
-        tools += [tool("for_askable")] * bool(params["capabilities"])
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-    elif method == "tools/list":
-        result = {"tools": tools}
-    else:
-        result = {"content": [{"type": "text", "text": "asked"}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""

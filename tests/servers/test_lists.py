@@ -81,26 +81,6 @@ def test_a_cursor_that_does_not_advance_ends_with_a_warning(tmp_path: Path) -> N
     run(converse())
 
 
-@pytest.mark.parametrize("page", ["[tool(f't{at}_{n}') for n in range(9_000)]", "[large(at)]"])
-def test_a_list_without_end_is_cut_with_a_warning(tmp_path: Path, page: str) -> None:
-    """Whatever one server lists, it fills no memory and keeps nobody waiting."""
-    program = tmp_path / "endless.py"
-    program.write_text(ENDLESS.replace("PAGE", page))
-
-    async def converse() -> None:
-        section = {"command": "python3", "args": ["-S", str(program)], "protocol": "legacy"}
-        async with gate(tmp_path, {"it": section}) as it:
-            await it.ready()
-            async with it.modern() as client:
-                listed = (await client.request("tools/list")).result["tools"]
-                assert 8 <= len(listed) <= 20_000
-            (cut,) = it.said("list.cut")
-            assert (cut["server"], cut["items"]) == ("it", len(listed))
-            assert cut["bytes"] < 80 * 2**20
-
-    run(converse())
-
-
 def test_malformed_tools_are_left_out_with_a_warning_and_the_others_live(tmp_path: Path) -> None:
     async def converse() -> None:
         async with gate(tmp_path, {"it": fake("--only", "echo,whoami", "--malformed")}) as it:
@@ -363,14 +343,6 @@ PAGES = SERVER.replace("CAPABILITIES", '{"tools": {}}').replace(
             "c c": {"tools": [tool("three")], "nextCursor": None},
         }
         result = pages[params.get("cursor")]""",
-)
-
-ENDLESS = SERVER.replace("CAPABILITIES", '{"tools": {}}').replace(
-    "ANSWER",
-    """at = int(params.get("cursor", 0))
-        def large(at):
-            return {**tool(f"t{at}"), "description": "x" * 9_000_000}
-        result = {"tools": PAGE, "nextCursor": str(at + 1)}""",
 )
 
 GROWING = SERVER.replace("CAPABILITIES", '{"tools": {"listChanged": True}}').replace(
