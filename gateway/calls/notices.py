@@ -55,6 +55,8 @@ class ListChanged(msgspec.Struct, frozen=True):
     kind: Kind
     owner: Owner | None = None
     """None: it concerns everybody."""
+    in_doubt: bool = False
+    """It may have: nobody could hear. Clients are told if it has."""
 
 
 class ResourceUpdated(msgspec.Struct, frozen=True):

@@ -1,5 +1,7 @@
 """How the conversation with a server elsewhere is begun. Loaded with the first such server."""
 
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -43,11 +45,12 @@ class HttpDial:
 
     async def open(self, era: Era, sink: StreamSink) -> Transport:
         section, manner = self.section, manner_of(era, self.learnt)
+        url = URL(section.url)
         remote = Remote(
             self.server,
-            URL(section.url),
+            url.with_user(None),
             self.web,
-            section.headers,
+            _with_credentials(section.headers, url),
             await Tls(section.ca, section.cert, section.key).context(),
             section.proxy,
             section.connect_timeout_s,
@@ -66,3 +69,11 @@ class HttpDial:
     def recall(self, way: str | None) -> None:
         if self.section.transport == "auto" and way in WAYS:
             self._way = way
+
+
+def _with_credentials(headers: Mapping[str, str], url: URL) -> Mapping[str, str]:
+    """A user and password in the address travel as a header; one that is given counts more."""
+    if url.user is None or any(name.lower() == "authorization" for name in headers):
+        return headers
+    pair = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
+    return {**headers, "Authorization": f"Basic {pair}"}

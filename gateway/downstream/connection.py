@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.calls.notices import Notice
+from gateway.calls.notices import ListChanged, Notice
+from gateway.catalog.entries import Kind
 from gateway.downstream.dialing import Dial
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.link import Link
@@ -126,9 +127,14 @@ class Opener:
         connection = Connection(era, transport, link, speaker, greeting, proposal)
         connection.profile = private.profile if private else None
         link.on_told = lambda notification: self._told(connection, notification)
+        link.on_missed = lambda: self._missed(connection)
         for notification in told:
             self._told(connection, notification)
         return connection
+
+    def _missed(self, connection: Connection) -> None:
+        for kind in Kind:
+            self.heard(connection, ListChanged(kind, in_doubt=True))
 
     def _told(self, connection: Connection, notification: Notification) -> None:
         notice = connection.outbound.told(notification)

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from asyncio import TaskGroup
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from gateway.calls.notices import (
     Owner,
     ResourceUpdated,
 )
-from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
@@ -46,8 +45,9 @@ MERGE_SHARE, MERGE_WITHIN_S = 0.2, 0.05
 """Of the time that merging the catalog may take while servers have news, and how long news wait
 for it at most: small catalogs are merged at once, large ones for many servers together."""
 
-WATCHED_WITHIN_S = 5.0
-"""How long a client's subscription waits for its server to confirm it."""
+WATCHED_WITHIN_S, WATCHED_AT_LAST_S = 5.0, 60.0
+"""How long a client's subscription waits for its server to confirm it, and how long that may
+take all the same."""
 
 QUIETEST = "info"
 """The least talkative a server is ever set to: clients that set no level hear what it says."""
@@ -71,6 +71,8 @@ class Fleet:
     _merge_at: float = -math.inf
     """The soonest that the catalog is merged again."""
     _watched: frozenset[str] = frozenset()
+    _routes: set[tuple[str, str, str]] = field(default_factory=set)
+    """Server, URI and the server's own URI, of what is watched."""
     _level: str | None = None
     _hosts: dict[tuple[Downstream, Era], Outbound] = field(default_factory=dict)
     """Who speaks with servers elsewhere for everybody, by era."""
@@ -111,8 +113,8 @@ class Fleet:
             if whose == server:
                 await transport.stop(grace_s)
 
-    def _beside(self, work: Awaitable[None], server: str) -> None:
-        self.tasks.create_task(contained(work, server))
+    def _beside(self, work: Awaitable[None], server: str) -> "asyncio.Task[None]":
+        return self.tasks.create_task(contained(work, server))
 
     # --- another configuration ---
 
@@ -176,9 +178,11 @@ class Fleet:
     def heard(self, name: str, connection: Connection, notice: Notice) -> None:
         """Something for everyone, under the server's own names."""
         match notice:
-            case ListChanged():
+            case ListChanged(kind, _, in_doubt):
                 if name in self.servers:  # else it is leaving, and its lists are nobody's
                     self.servers[name].heard(connection, notice)
+                if in_doubt and kind is Kind.RESOURCE:
+                    self._doubt_watched(name, connection)
             case ResourceUpdated(uri, params):
                 owner = self._owner_of(connection)
                 if owner is not None or self._is_shared(connection):
@@ -194,6 +198,7 @@ class Fleet:
     def _restock(self) -> frozenset[Kind]:
         before = self.shelf.current.notes
         changed = self.shelf.restock([server.listing for server in self.servers.values()])
+        self._tell_watched()
         for note in fresh(before, self.shelf.current.notes):
             about = {k: v for k, v in asdict(note).items() if v and k != "event"}
             log.warning(note.event, **about)
@@ -241,13 +246,22 @@ class Fleet:
 
     async def watch(self, uris: frozenset[str]) -> None:
         """All the URIs any client watches now. Returns when the servers know, or soon after."""
-        before, self._watched = self._watched, uris
-        concerned = self._owners(before ^ uris)
-        async with asyncio.TaskGroup() as tasks:
-            for name in concerned:
-                server = self.servers[name]
-                for connection in (*server.connections, *server.apart.pool.connections):
-                    tasks.create_task(self._watch(server, connection))
+        self._watched = uris
+        if telling := self._tell_watched():
+            await asyncio.wait(telling, timeout=WATCHED_WITHIN_S)
+
+    def _tell_watched(self) -> list["asyncio.Task[None]"]:
+        """Tell each server whose share of what is watched is another now: for what clients want,
+        or for what servers list."""
+        found = ((uri, self.shelf.current.resolve(Kind.RESOURCE, uri)) for uri in self._watched)
+        routes = {(entry.route.server, uri, entry.route.name) for uri, entry in found if entry}
+        before, self._routes = self._routes, routes
+        return [
+            self._beside(self._watch(server, connection), name)
+            for name, server in self.servers.items()
+            if name in {route[0] for route in before ^ routes}
+            for connection in (*server.connections, *server.apart.pool.connections)
+        ]
 
     def wish_level(self, level: str) -> None:
         """A client wants log lines from this level on. The most verbose wish there has been
@@ -265,7 +279,7 @@ class Fleet:
         """A conversation has just begun, or been given to a client: the server knows nothing
         of earlier wishes."""
         self._rehouse(server, connection)
-        self._beside(self._watch(server, connection), server.name)
+        self._beside(self._watch_again(server, connection), server.name)
         if self._level is not None:
             self._beside(self._set_level(connection, self._level), server.name)
 
@@ -283,6 +297,12 @@ class Fleet:
         running = self.succession.all  # those that were replaced are done with
         self._hosts = {key: host for key, host in self._hosts.items() if key[0] in running}
 
+    async def _watch_again(self, server: Downstream, connection: Connection) -> None:
+        """What happened while a server was away nobody was told."""
+        await self._watch(server, connection)
+        if connection is server.main.connection and server.main.restarts:
+            self._doubt_watched(server.name, connection)
+
     async def _watch(self, server: Downstream, connection: Connection) -> None:
         if connection is not server.main.connection and not server.apart.pool.owner_of(connection):
             # Over one connection for everybody, and one for each that has its own. This runs a
@@ -290,7 +310,7 @@ class Fleet:
             return
         mine = {route for uri in self._watched if (route := self._own(server.name, uri))}
         with suppress(TimeoutError, GatewayError):
-            async with asyncio.timeout(WATCHED_WITHIN_S):
+            async with asyncio.timeout(WATCHED_AT_LAST_S):
                 await connection.outbound.watch(frozenset(mine))
 
     async def _set_level(self, connection: Connection, level: str) -> None:
@@ -302,10 +322,13 @@ class Fleet:
         entry = self.shelf.current.resolve(Kind.RESOURCE, uri)
         return entry.route.name if entry and entry.route.server == server else None
 
-    def _owners(self, uris: Iterable[str]) -> set[str]:
-        catalog: Catalog = self.shelf.current
-        found = (catalog.resolve(Kind.RESOURCE, uri) for uri in uris)
-        return {entry.route.server for entry in found if entry is not None}
+    def _doubt_watched(self, name: str, connection: Connection) -> None:
+        """What is watched of a server may have changed while it could not tell."""
+        owner = self._owner_of(connection)
+        if owner is not None or self._is_shared(connection):
+            for uri in self._watched:
+                if self._own(name, uri):
+                    self.board.post(ResourceUpdated(uri, {"uri": uri}, owner))
 
 
 def _told_as(kind: Kind) -> Kind:

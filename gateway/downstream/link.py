@@ -102,6 +102,8 @@ class Link:
     """Our id of the request on whose stream the message came that is being handled; None
     where the stream belongs to no request."""
     exchange: Exchange[Opened] = field(default_factory=Exchange)
+    on_missed: Callable[[], None] = lambda: None
+    """Changes may have been told that nobody heard."""
 
     # --- Channel ---
 
@@ -185,6 +187,9 @@ class Link:
         opened = self.exchange.settle(about)
         if opened is not None:
             _fail(opened, error)
+
+    def missed(self) -> None:
+        self.on_missed()
 
     def ending(self, cause: Departure) -> None:
         self.departure = cause

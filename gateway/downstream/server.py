@@ -82,7 +82,8 @@ class Downstream:
     """Of the last round of finding out."""
     _in_vain: int = 0
     """Rounds of finding out that found nothing."""
-    _changed: set[Kind] = field(default_factory=set)
+    _changed: dict[Kind, bool] = field(default_factory=dict)
+    """Lists to be read again, and whether the server itself said so."""
     _learning: dict[Connection, set[Kind]] = field(default_factory=dict)
     """Private ones about to be read again, and what they said had changed."""
 
@@ -227,13 +228,13 @@ class Downstream:
             if connection not in self._learning:
                 self._learning[connection] = set()
                 self._beside(self._learn_again(connection))
-            self._learning[connection].add(notice.kind)
-        elif self.main.phase is Phase.STARTING:
-            self._changed.add(notice.kind)  # its lists are just being read
-        elif self.main.connection is connection:
-            if not self._changed:
+            self._learning[connection] |= set() if notice.in_doubt else {notice.kind}
+            return
+        is_starting = self.main.phase is Phase.STARTING  # its lists are just being read
+        if is_starting or self.main.connection is connection:
+            if not (self._changed or is_starting):
                 self._beside(self._read_changed(connection))
-            self._changed.add(notice.kind)
+            self._changed[notice.kind] = self._changed.get(notice.kind) or not notice.in_doubt
 
     def _beside(self, work: Awaitable[None]) -> "asyncio.Task[None]":
         return self.tasks.create_task(contained(work, self.name))
@@ -372,11 +373,11 @@ class Downstream:
 
     async def _read_changed(self, connection: Connection, *, quietly: bool = False) -> None:
         await asyncio.sleep(QUIET_S)
-        changed = frozenset(self._changed)
-        self._changed.clear()
+        changed, self._changed = self._changed, {}
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)
-        await self._came(connection, frozenset() if quietly else changed)
+        said = frozenset(kind for kind, is_said in changed.items() if is_said and not quietly)
+        await self._came(connection, said)
 
     async def _came(self, connection: Connection, said: frozenset[Kind] = frozenset()) -> None:
         await self.published(self, said, None)

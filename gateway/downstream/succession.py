@@ -35,7 +35,7 @@ class Succession:
     """`servers` are those that serve; it is filled anew, so that who holds it sees that."""
 
     servers: dict[str, Downstream]
-    beside: Callable[[Awaitable[None], str], None]
+    beside: Callable[[Awaitable[None], str], object]
     """Run work for a server beside everything else."""
     retired: Callable[[str], Awaitable[None]]
     """Returns when nothing runs any more that a server of this name had given up."""

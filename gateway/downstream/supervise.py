@@ -12,6 +12,7 @@ from gateway.downstream.backoff import Exits, RestartPolicy
 from gateway.downstream.connection import Connection
 from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
+from gateway.downstream.transports.failures import asked_for_s
 from gateway.downstream.transports.transport import Departure
 from gateway.protocol.errors import GatewayError
 
@@ -31,6 +32,8 @@ class Ending:
     kind: str
     permanent: bool = False
     ready_for_s: float = 0.0
+    later_s: float = 0.0
+    """What the server asked to be left alone for."""
 
     @property
     def is_lapse(self) -> bool:
@@ -53,17 +56,18 @@ async def keep_running(
         now = lane.clock()
         exits = exits.after(now, policy, ending.ready_for_s, permanent=ending.permanent)
         retry = exits.retry(policy, chance())
+        wait_s = max(retry.wait_s, ending.later_s)
         lane.restarts[ending.kind] += 1
-        lane.next_start = now + retry.wait_s
+        lane.next_start = now + wait_s
         lane.become(Phase.FAILED if retry.failed else Phase.WAITING, reason=ending.reason)
         (log.error if retry.failed else log.warning)(
             "server.failed" if retry.failed else "server.exited",
             server=lane.server,
             reason=ending.reason,
-            next_start_s=round(retry.wait_s, 1),
+            next_start_s=round(wait_s, 1),
         )
         with suppress(TimeoutError):
-            async with asyncio.timeout(retry.wait_s):
+            async with asyncio.timeout(wait_s):
                 await lane.kicked.wait()
         lane.kicked.clear()
 
@@ -84,7 +88,8 @@ async def _run_once(lane: Lane) -> Ending:
     except CannotStart as error:
         return Ending(error.message, "start", permanent=error.permanent)
     except GatewayError as error:
-        return Ending(_without_name(error.message, lane.server), "start")
+        later_s = asked_for_s(error)
+        return Ending(_without_name(error.message, lane.server), "start", later_s=later_s)
     except Exception:  # boundary 2 of 3: a bug costs this server a start, not the gateway
         log.exception("start.crashed", server=lane.server)
         return Ending("the gateway could not handle it; see the log", "crashed")

@@ -308,7 +308,7 @@ def test_what_is_no_answer_fails_the_call_at_once(tmp_path: Path) -> None:
 
     wrong = {
         empty: ("server_error", "without an answer"),
-        page: ("server_error", "without an answer"),
+        page: ("server_error", "a web page"),
         broken: ("server_error", "HTTP 500: no such thing"),
         busy: ("unavailable", "come again in 7 s"),
         locked: ("unavailable", "does not accept the credentials"),

@@ -1,6 +1,9 @@
 """How a request over HTTP fails, by what may be done about it."""
 
-from gateway.protocol.errors import ServerUnavailable
+from gateway.protocol.errors import GatewayError, ServerUnavailable
+
+LONGEST_S = 300.0
+"""No server is left alone for longer, whatever it asks for."""
 
 
 class NotTaken(ServerUnavailable):
@@ -17,3 +20,9 @@ class NotAdmitted(ServerUnavailable):
 
 class WrongTransport(ServerUnavailable):
     """The server does not answer to this transport; there is another one."""
+
+
+def asked_for_s(error: GatewayError) -> float:
+    """How long a server that refuses asks to be left alone (`Retry-After`)."""
+    told = error.data.get("retry_after_s") if isinstance(error.data, dict) else None
+    return min(float(told), LONGEST_S) if isinstance(told, int | float) else 0.0

@@ -38,6 +38,9 @@ HELD_WITHIN_S = 0.5
 """How long the first requests wait for that stream: what stands between may hold its head
 back until there is something to say."""
 
+TOLD_WITHIN_S = 10.0
+"""How long a server may be silent where it is only told something: it has been told by then."""
+
 GOODBYE_S = 2.0
 """How long a server may take to hear that its session is over."""
 
@@ -137,18 +140,19 @@ class HttpTransport:
         line: bytes,
         hear: Hear | None = None,
         silence_s: float | None = None,
-    ) -> None:
+    ) -> bool:
+        """Whether its stream was given up for its silence."""
         headers = {**POSTED, **self._manner.headers(request)}
         response = await self._remote.request("POST", headers, line, silence_s=silence_s)
         async with response:
             if not 200 <= response.status < 300:
                 raise await self._refused(request, response)
-            await self._streams.answer(request, response, hear)
+            return await self._streams.answer(request, response, hear)
 
     async def _listen(self, request: Request, about: int, line: bytes) -> None:
         self._listens.add(about)
         try:
-            await Listening(self._remote.server, request, self._sink.line).keep(
+            await Listening(self._remote.server, self._sink.line, self._sink.missed).keep(
                 lambda hear: self._attempt(request, line, hear, SILENCE_S),
                 lambda: self._sink.awaits(about),
             )
@@ -157,7 +161,7 @@ class HttpTransport:
 
     async def _refused(self, request: Request, response: aiohttp.ClientResponse) -> GatewayError:
         error, lapsed = await refused(
-            self._remote.server, response, has_session=self._manner.session is not None
+            self._remote, response, has_session=self._manner.session is not None
         )
         if lapsed:
             self._lapse()
@@ -187,10 +191,12 @@ class HttpTransport:
         headers = {**POSTED, **self._manner.headers(message)}
         opening = isinstance(message, Notification) and message.method == methods.INITIALIZED
         try:
-            async with await self._remote.request("POST", headers, line) as response:
+            async with await self._remote.request(
+                "POST", headers, line, silence_s=TOLD_WITHIN_S
+            ) as response:
                 if not 200 <= response.status < 300:
                     error, lapsed = await refused(
-                        self._remote.server, response, has_session=self._manner.session is not None
+                        self._remote, response, has_session=self._manner.session is not None
                     )
                     log.info("message.refused", server=self._remote.server, why=error.message)
                     if lapsed:

@@ -1,42 +1,27 @@
 """Keep an ear open at a modern server: one `subscriptions/listen` that outlives its streams.
 
 Streams end: proxies cut them, servers restart. Nothing is replayed (2026-07-28), so after
-a gap whatever was listened for counts as changed.
+a gap whatever was listened for may have changed.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
 
-from gateway.downstream.transports.failures import NotTaken
-from gateway.downstream.transports.streams import Hear, pause_s
-from gateway.protocol import methods
-from gateway.protocol.errors import GatewayError, ServerFailure
-from gateway.protocol.jsonrpc import (
-    Notification,
-    Request,
-    Result,
-    decode,
-    elements,
-    encode_line,
-    shallow,
-    value,
-)
+from gateway.downstream.transports.failures import BrokenOff, NotTaken, asked_for_s
+from gateway.downstream.transports.streams import STABLE_S, Hear, pause_s
+from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure
+from gateway.protocol.jsonrpc import Notification, Result, decode
 
 log = structlog.get_logger()
 
-STABLE_S = 30.0
-"""A stream that held so long was no failure: its successor need not wait."""
+HAS_NONE = frozenset({-32601, -32602})
+"""Errors of a server that has no listen, or not such a one."""
 
-CHANGES = {
-    "toolsListChanged": "notifications/tools/list_changed",
-    "promptsListChanged": "notifications/prompts/list_changed",
-    "resourcesListChanged": "notifications/resources/list_changed",
-}
-"""What is wished for, and how it is told."""
+NOT_IMPLEMENTED = 501
 
 
 @dataclass(slots=True, eq=False)
@@ -44,41 +29,45 @@ class Listening:
     """One listen, over as many streams as it takes."""
 
     server: str
-    request: Request
     hear: Hear
     """Where everything goes but a goodbye, which ends a stream and answers nothing."""
+    missed: Callable[[], None]
+    """Told when it is open again after a gap."""
     is_confirmed: bool = False
     """The server has acknowledged it, or told something."""
     _has_gap: bool = False
 
     async def keep(
-        self, attempt: Callable[[Hear], Awaitable[None]], is_wanted: Callable[[], bool]
+        self, attempt: Callable[[Hear], Awaitable[bool]], is_wanted: Callable[[], bool]
     ) -> None:
-        """Open stream after stream with `attempt`, which reads one to its end.
+        """Open stream after stream with `attempt`, which reads one to its end, and tells whether
+        it was left for its silence: then nothing was missed.
 
         Returns when it `is_wanted` no more, or was never confirmed. Raises `GatewayError`
-        where another stream would not help: `NotTaken`, `ServerFailure`.
+        where another stream would not help.
         """
         tries = 0
         while is_wanted():
-            opened = time.monotonic()
+            opened, was_silent, later_s = time.monotonic(), False, 0.0
             try:
-                await attempt(self.take)
-            except (NotTaken, ServerFailure):
-                raise
-            except GatewayError:
-                if not self.is_confirmed:
+                was_silent = await attempt(self.take)
+            except GatewayError as error:
+                if not self._may_pass(error):
                     raise
-            if not self.is_confirmed or not is_wanted():
-                return
-            self._has_gap = True
+                later_s = asked_for_s(error)
+            else:
+                if not self.is_confirmed:
+                    return
+            self._has_gap = self._has_gap or (self.is_confirmed and not was_silent)
+            if was_silent or not is_wanted():
+                continue
             tries = 0 if time.monotonic() - opened > STABLE_S else tries + 1
-            wait_s = pause_s(None, tries)
+            wait_s = max(pause_s(None, tries), later_s)
             log.info("listen.broken", server=self.server, again_in_s=round(wait_s, 1))
             await asyncio.sleep(wait_s)
 
     def take(self, line: bytes, about: int | None) -> None:
-        """One message from the stream. Passes it on, and after a gap what may be missing."""
+        """One message from the stream. Passes it on, and says after a gap that there was one."""
         try:
             message = decode(line)
         except GatewayError:
@@ -90,15 +79,18 @@ class Listening:
             self.is_confirmed = True
             if self._has_gap:
                 self._has_gap = False
-                for missed in missed_by(self.request):
-                    self.hear(encode_line(missed), about)
+                self.missed()
 
-
-def missed_by(request: Request) -> Iterator[Notification]:
-    """All that this listen may have missed."""
-    wished = shallow(request.params.get("notifications")) or {}
-    for wish, method in CHANGES.items():
-        if value(wished, wish) is True:
-            yield Notification(method, {})
-    for uri in elements(wished.get("resourceSubscriptions")) or ():
-        yield Notification(methods.UPDATED, {"uri": uri})
+    def _may_pass(self, error: GatewayError) -> bool:
+        """Whether another stream may have more luck. One that there was: unless the server says
+        that it has none. One that never was: if the server is merely busy, or was cut off."""
+        match error:
+            case NotTaken():
+                return False  # the whole connection is begun anew
+            case ServerFailure():
+                return self.is_confirmed and error.own_code not in HAS_NONE
+            case BadAnswer(data={"status": int(status)}) if status >= 500:
+                return status != NOT_IMPLEMENTED or self.is_confirmed
+            case BrokenOff():
+                return True
+        return self.is_confirmed or error.retryable

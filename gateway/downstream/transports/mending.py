@@ -58,7 +58,7 @@ async def _ask(remote: Remote, manner: Manner, streams: Streams, asked: Request)
     response = await remote.request("POST", headers, encode_line(asked))
     async with response:
         if not 200 <= response.status < 300:
-            raise (await refused(remote.server, response, has_session=False))[0]
+            raise (await refused(remote, response, has_session=False))[0]
         await streams.answer(asked, response, hear)
     match found:
         case [Result(_, result), *_]:

@@ -6,8 +6,10 @@ keys there.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from ipaddress import ip_address
@@ -28,6 +30,15 @@ sent in that very moment would be lost."""
 AGENT = f"onegate/{__version__}"
 
 AT_ONCE_BYTES = 256 * 1024
+
+SECRET_CHARACTERS = 6
+"""Shorter header values are no secrets, and found in many a word."""
+
+UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
+"""What OpenSSL says of a chain that leads to nobody who is trusted."""
+
+PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""How soon the system looks whether the other end of a silent stream is there (seconds)."""
 
 REDIRECTS = frozenset({307, 308})
 """Those that keep method and body. With the others a POST would turn into a GET."""
@@ -62,6 +73,7 @@ class Web:
         task = self.begin(work, server)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been ended before it began
         return task
 
     async def close(self) -> None:
@@ -124,6 +136,14 @@ class Remote:
         """HOST or HOST:PORT, for people."""
         return self.url.authority.rpartition("@")[2]
 
+    def masked(self, said: bytes) -> bytes:
+        """What a server says of a request, without the credentials it may quote from it."""
+        for header in self.headers.values():
+            for secret in (header, header.rpartition(" ")[2]):
+                if len(secret) >= SECRET_CHARACTERS:
+                    said = said.replace(secret.encode(), b"***")
+        return said
+
     async def request(
         self,
         method: str,
@@ -176,6 +196,8 @@ class Remote:
             raise self._unreachable(f"the proxy answers HTTP {error.status}") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self.broken(_why(error)) from None
+        except ValueError:  # what the server told would make a header that none may be
+            raise self.broken("HTTP cannot carry the request") from None
         except RuntimeError:  # the client is closed: the gateway is stopping
             raise self._unreachable("the gateway is stopping") from None
 
@@ -202,6 +224,19 @@ class Remote:
         )
 
 
+def watch_over(response: aiohttp.ClientResponse) -> None:
+    """A stream that may be silent for long: have the system notice if its other end is gone."""
+    transport = response.connection.transport if response.connection else None
+    held = transport.get_extra_info("socket") if transport else None
+    if held is None:
+        return
+    with suppress(OSError):
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in PROBES.items():
+            if hasattr(socket, name):
+                held.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def _payload(body: bytes | None) -> bytes | BytesIO | None:
     """In pieces if it is long: written at once it would hold up everybody."""
     return BytesIO(body) if body is not None and len(body) > AT_ONCE_BYTES else body
@@ -220,10 +255,15 @@ def _why(error: Exception) -> str:
     """In words, and without anything of what was sent."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            said = getattr(error.certificate_error, "verify_message", "") or "not valid"
-            return f"its certificate cannot be trusted ({said}); `ca` names another authority"
+            why = error.certificate_error
+            said = getattr(why, "verify_message", "") or "not valid"
+            hint = "; `ca` names another authority"
+            is_strange = getattr(why, "verify_code", None) in UNKNOWN_AUTHORITY
+            return f"its certificate cannot be trusted ({said}){hint if is_strange else ''}"
         case aiohttp.ClientConnectorDNSError():
-            return "there is no such host"
+            return "its name cannot be resolved"
+        case aiohttp.ClientProxyConnectionError():
+            return f"its `proxy` cannot be reached ({error.strerror or 'no connection'})"
         case aiohttp.ClientConnectorSSLError():
             return f"TLS failed ({getattr(error.os_error, 'reason', None) or 'no agreement'})"
         case aiohttp.ConnectionTimeoutError():

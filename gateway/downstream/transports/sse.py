@@ -13,7 +13,7 @@ import structlog
 from yarl import URL
 
 from gateway.downstream.transports.failures import BrokenOff, NotTaken, WrongTransport
-from gateway.downstream.transports.remote import Remote
+from gateway.downstream.transports.remote import Remote, watch_over
 from gateway.downstream.transports.replies import (
     EVENTS,
     JSON,
@@ -92,6 +92,7 @@ class SseTransport:
             async with response:
                 if response.status != 200 or not is_events(response):
                     raise await self._no_stream(response)
+                watch_over(response)
                 async for event in events_of(response, self._splitter):
                     self._take(event)
         except GatewayError as error:
@@ -105,7 +106,7 @@ class SseTransport:
         if response.status in NO_STREAM or response.status == 200:
             said = f"does not speak HTTP+SSE (HTTP {response.status})"
             return WrongTransport(f"The server {server} {said}", server=server)
-        return (await refused(server, response, has_session=False))[0]
+        return (await refused(self._remote, response, has_session=False))[0]
 
     def _take(self, event: Event | Oversized) -> None:
         if isinstance(event, Oversized):
@@ -170,7 +171,7 @@ class SseTransport:
         headers = {"Accept": JSON, "Content-Type": JSON, **self._manner.headers(message)}
         async with await self._remote.request("POST", headers, line, url=url) as response:
             if not 200 <= response.status < 300:
-                error, lapsed = await refused(self._remote.server, response, has_session=True)
+                error, lapsed = await refused(self._remote, response, has_session=True)
                 if lapsed:
                     self._depart(
                         Departure(None, None, (), "has forgotten our session", lapsed=True)

@@ -54,6 +54,9 @@ class StreamSink(LineSink, Protocol):
     def failed(self, about: int, error: GatewayError) -> None:
         """There will be no answer to this request."""
 
+    def missed(self) -> None:
+        """Changes may have been told while the stream for them was not open."""
+
     def ending(self, cause: Departure) -> None:
         """Nothing more can be sent, but what is under way may still be answered."""
 

@@ -1,0 +1,385 @@
+"""Servers elsewhere that do what no specification foresees: each harms itself alone."""
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gateway.downstream.transports import http, streams
+from tests.kit.ports import free_port
+from tests.kit.waiting import eventually_async, run
+from tests.remote.far import EVENTS, Asked, Far, Message, Seen, listening, refusal, served
+from tests.servers.gate import Gate, failure, gate
+
+
+def legacy(**more: Any) -> Far:
+    return Far(eras=("legacy",), **more)
+
+
+async def said_of(it: Gate, name: str = "far") -> str:
+    """Why the server is not ready, once that is known."""
+    await eventually_async(lambda: it.server(name).main.last_error)
+    return it.server(name).main.last_error
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "Bad Request: Server not initialized"),  # the TypeScript SDK, with one session
+        (401, "Unauthorized: Session not found"),  # the Rust SDK
+        (400, "Invalid or missing session ID"),
+    ],
+)
+def test_a_lost_session_is_known_by_what_sdks_say_of_it(
+    tmp_path: Path, status: int, text: str
+) -> None:
+    async def forgetful(request: web.Request, message: Message) -> web.Response | None:
+        if request.headers.get("Mcp-Session-Id") == "s1" and message["method"] == "tools/call":
+            return refusal({"id": None}, -32000, text, status)
+        return None
+
+    async def converse() -> None:
+        async with (
+            served(legacy(before=forgetful)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            async with it.modern() as client:
+                assert (await client.call("far__echo", {"text": "hi"})).text == "hi"
+            assert len(far.posts("initialize")) == 2
+
+    run(converse())
+
+
+def test_a_refusal_that_merely_speaks_of_sessions_loses_none(tmp_path: Path) -> None:
+    async def no_browser(asked: Asked) -> web.StreamResponse:
+        return web.Response(status=400, text="cannot open a browser session")
+
+    async def converse() -> None:
+        async with (
+            served(legacy(tools={"open": no_browser})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            async with it.modern() as client:
+                assert "cannot open a browser" in (await client.call("far__open")).text
+            assert len(far.posts("tools/call")) == 1
+            assert len(far.posts("initialize")) == 1
+
+    run(converse())
+
+
+def test_a_server_with_sessions_that_has_no_get_is_a_server(tmp_path: Path) -> None:
+    """Frameworks say 404 where nothing is routed, not 405: no session is lost by that."""
+
+    async def converse() -> None:
+        far = legacy()
+        app = web.Application()
+        app.router.add_post("/mcp", far.post)
+
+        async def nothing(request: web.Request) -> web.Response:
+            far.seen.append(Seen("GET", request.headers))
+            return web.Response(status=404, text="Cannot GET /mcp")
+
+        app.router.add_get("/mcp", nothing)
+        async with listening(app) as port:
+            server = {"url": f"http://127.0.0.1:{port}/mcp"}
+            async with gate(tmp_path, {"far": server}) as it:
+                await it.ready()
+                await eventually_async(far.gets)
+                async with it.modern() as client:
+                    assert (await client.call("far__echo", {"text": "1"})).text == "1"
+                assert it.server("far").restarts.total() == 0
+                assert len(far.posts("initialize")) == 1
+
+    run(converse())
+
+
+def test_a_stream_that_ends_at_once_is_asked_for_less_and_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[int] = []
+
+    def counted(retry_ms: int | None, tries: int) -> float:
+        pauses.append(tries)
+        return 0.01
+
+    monkeypatch.setattr(streams, "pause_s", counted)
+
+    async def converse() -> None:
+        far = legacy()
+        app = web.Application()
+        app.router.add_post("/mcp", far.post)
+
+        async def empty(request: web.Request) -> web.Response:
+            return web.Response(content_type=EVENTS, body=b": nothing\n\nretry: 0\n\n")
+
+        app.router.add_get("/mcp", empty)
+        async with (
+            listening(app) as port,
+            gate(tmp_path, {"far": {"url": f"http://127.0.0.1:{port}/mcp"}}),
+        ):
+            await eventually_async(lambda: len(pauses) >= 5)
+        assert pauses[:5] == [1, 2, 3, 4, 5]
+
+    run(converse())
+
+
+def test_what_is_told_to_a_server_that_never_answers_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every call that is given up would cost a connection for good."""
+    monkeypatch.setattr(http, "TOLD_WITHIN_S", 0.1)
+    silent, gone = asyncio.Event(), asyncio.Event()
+
+    async def mute(_: web.Request, message: Message) -> web.Response | None:
+        if message.get("method") != "notifications/initialized":
+            return None
+        silent.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        return None
+
+    async def converse() -> None:
+        async with (
+            served(legacy(before=mute)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            assert silent.is_set()
+            await gone.wait()
+
+    run(converse())
+
+
+def test_credentials_that_a_server_quotes_are_hidden(tmp_path: Path) -> None:
+    async def quoting(asked: Asked) -> web.StreamResponse:
+        return web.Response(status=500, text=f"bad {asked.http.headers['Authorization']}!")
+
+    async def converse() -> None:
+        headers = {"Authorization": "Bearer canary-7"}
+        async with (
+            served(Far(tools={"quote": quoting})) as far,
+            gate(tmp_path, {"far": {"url": far.url, "headers": headers}}) as it,
+        ):
+            await it.ready()
+            async with it.modern() as client:
+                text = (await client.call("far__quote")).text
+            assert "bad ***!" in text
+            assert "canary" not in str(it.log)
+
+    run(converse())
+
+
+@pytest.mark.parametrize("given", [None, "Bearer mine"])
+def test_a_password_in_the_address_is_a_header_unless_there_is_one(
+    tmp_path: Path, given: str | None
+) -> None:
+    async def converse() -> None:
+        async with served(Far()) as far:
+            url = far.url.replace("//", "//ann:canary@")
+            headers = {"Authorization": given} if given else {}
+            async with gate(tmp_path, {"far": {"url": url, "headers": headers}}) as it:
+                await it.ready()
+                assert "canary" not in str(await it.reports())
+            basic = f"Basic {base64.b64encode(b'ann:canary').decode()}"
+            assert {seen.headers["Authorization"] for seen in far.seen} == {given or basic}
+
+    run(converse())
+
+
+def test_an_event_id_that_no_header_can_carry_resumes_nothing(tmp_path: Path) -> None:
+    async def odd(asked: Asked) -> web.StreamResponse:
+        told = await asked.stream()
+        await told.http.write(b"id: \x01\nretry: 0\ndata: \n\n")
+        return told.http
+
+    async def converse() -> None:
+        async with (
+            served(legacy(tools={"odd": odd})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            async with it.modern() as client:
+                answer = await client.call("far__odd")
+            assert failure(answer)["kind"] == "unavailable"
+            assert not [line for line in it.log if line["event"] == "work.crashed"]
+
+    run(converse())
+
+
+def test_an_address_of_web_pages_is_said_to_be_one(tmp_path: Path) -> None:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<h1>Welcome</h1>", content_type="text/html")
+
+    async def converse() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/mcp", page)
+        async with listening(app) as port:
+            server = {"url": f"http://127.0.0.1:{port}/mcp"}
+            async with gate(tmp_path, {"far": server}) as it:
+                assert "answers with a web page" in await said_of(it)
+
+    run(converse())
+
+
+@pytest.mark.parametrize("date", [False, True])
+def test_a_server_that_asks_to_be_left_alone_is(tmp_path: Path, date: bool) -> None:
+    after = "Wed, 21 Oct 2099 07:28:00 GMT" if date else "120"
+
+    async def busy(_: web.Request, __: Message) -> web.Response:
+        return web.Response(status=429, headers={"Retry-After": after})
+
+    async def converse() -> None:
+        async with (
+            served(Far(before=busy)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            assert "HTTP 429; it asks to come again in" in await said_of(it)
+            main = it.server("far").main
+            assert 100 < main.next_start - main.clock() <= 300
+
+    run(converse())
+
+
+def test_a_proxy_that_is_away_or_wants_a_password_is_said_to(tmp_path: Path) -> None:
+    async def locked(_: web.Request) -> web.Response:
+        return web.Response(status=407, headers={"Proxy-Authenticate": "Basic"})
+
+    async def converse() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{any:.*}", locked)
+        async with listening(app) as port:
+            there = {"url": "http://far.example/mcp", "proxy": f"http://a:canary@127.0.0.1:{port}"}
+            away = {**there, "proxy": f"http://127.0.0.1:{free_port()}"}
+            async with gate(tmp_path, {"there": there, "away": away}) as it:
+                assert "the proxy on the way wants other" in await said_of(it, "there")
+                assert "its `proxy` cannot be reached" in await said_of(it, "away")
+                assert "canary" not in str(it.log)
+
+    run(converse())
+
+
+def listens(far: Far) -> list[Seen]:
+    return far.posts("subscriptions/listen")
+
+
+@pytest.mark.parametrize("when", ["first", "later"])
+@pytest.mark.parametrize("how", ["busy", "internal", "cut"])
+def test_a_server_that_cannot_be_listened_to_just_now_is_asked_again(
+    tmp_path: Path, when: str, how: str
+) -> None:
+    """Behind a balancer that restarts its servers one stream or another is refused."""
+    far = Far()
+    refused = {"first": 1, "later": 2}[when]
+
+    async def moody(request: web.Request, message: Message) -> web.StreamResponse | None:
+        if message["method"] != "subscriptions/listen" or len(listens(far)) != refused:
+            return None
+        if how == "cut":
+            assert request.transport is not None
+            request.transport.abort()
+        if how == "internal" and when == "later":
+            return refusal(message, -32603, "Internal error", 500)
+        return web.Response(status=503 if how == "busy" else 500)
+
+    far.before = moody
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            if when == "later":
+                await eventually_async(lambda: far.streams)
+                far.streams[-1].cut()
+            await eventually_async(lambda: len(listens(far)) > refused and far.streams)
+            far.tools["new"] = far.tools["echo"]
+            await far.tell("notifications/tools/list_changed")
+            await eventually_async(lambda: len(it.server("far").listing.tools) == 2)
+            assert it.server("far").restarts.total() == 0
+
+    run(converse())
+
+
+def test_a_server_that_has_no_listen_is_not_asked_again(tmp_path: Path) -> None:
+    far = Far()
+
+    async def none(_: web.Request, message: Message) -> web.Response | None:
+        if message["method"] == "subscriptions/listen":
+            return refusal(message, -32601, "Method not found", 404)
+        return None
+
+    far.before = none
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            await eventually_async(lambda: it.said("listen.refused"))
+            async with it.modern() as client:
+                assert (await client.call("far__echo", {"text": "1"})).text == "1"
+            assert len(listens(far)) == 1
+
+    run(converse())
+
+
+def test_an_ear_that_is_renewed_for_its_silence_tells_nobody_of_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SILENCE_S", 0.2)
+    far = Far()
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            async with it.modern() as client, client.listening(toolsListChanged=True) as ear:
+                await eventually_async(lambda: len(listens(far)) >= 4)
+                listed = len(far.posts("tools/list"))
+                far.tools["new"] = far.tools["echo"]
+                await eventually_async(lambda: far.streams)
+                await far.tell("notifications/tools/list_changed")
+                assert (await ear.message())["method"] == "notifications/tools/list_changed"
+                assert len(far.posts("tools/list")) == listed + 1
+            assert listed == 1
+
+    run(converse())
+
+
+def test_changes_told_while_a_stream_without_ids_was_broken_are_found(tmp_path: Path) -> None:
+    """2025-11-25: it cannot be resumed, and clients hear of it only if there is something."""
+    far = legacy()
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            await eventually_async(lambda: far.streams)
+            await far.tell("notifications/message", level="info", data="here")
+            async with it.modern() as client, client.listening(toolsListChanged=True) as ear:
+                far.tools["new"] = far.tools["echo"]
+                far.streams[-1].cut()
+                assert (await ear.message())["method"] == "notifications/tools/list_changed"
+            assert len(it.server("far").listing.tools) == 2
+            assert it.server("far").restarts.total() == 0
+
+    run(converse())
+
+
+def test_the_system_looks_whether_a_silent_server_is_there(tmp_path: Path) -> None:
+    """A keep-alive timer, as /proc/net/tcp shows it: 02."""
+
+    def watched(port: int) -> bool:
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        to = f":{port:04X}"
+        return any(row[2].endswith(to) and row[5].startswith("02:") for row in rows)
+
+    async def converse() -> None:
+        async with served(legacy()) as far, gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            await eventually_async(lambda: far.streams)
+            port = int(far.url.rpartition(":")[2].partition("/")[0])
+            await eventually_async(lambda: watched(port))
+
+    run(converse())
