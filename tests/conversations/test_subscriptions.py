@@ -247,11 +247,12 @@ def test_a_server_that_comes_back_is_told_again(mortal: Gate, server: str) -> No
                 await modern.call(f"{server}__crash")
                 told = SUBSCRIBE if server == "old" else "subscriptions/listen"
                 await since.told(server, told)
-                await touch(modern, server)
                 await eventually_async(lambda: uris(by_modern) and uris(by_legacy))
+                await touch(modern, server)
+                await eventually_async(lambda: len(uris(by_modern)) == len(uris(by_legacy)) == 2)
             return [*uris(by_modern), *uris(by_legacy)]
 
-    assert run(converse()) == [watched] * 2
+    assert run(converse()) == [watched] * 4, "the first for what nobody could be told meanwhile"
 
 
 def test_a_watcher_that_vanishes_while_its_server_is_told_is_not_counted_for_ever(

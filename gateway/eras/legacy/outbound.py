@@ -7,6 +7,7 @@ belongs to one client; a question then interrupts the call that caused it (`park
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,18 +37,21 @@ from gateway.eras.legacy.tasking import (
     makes_tasks,
     tasked,
 )
-from gateway.eras.profile import Profile
+from gateway.eras.profile import Profile, refusal_of
 from gateway.eras.questions import ANSWERED, STATE, is_question
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest, Outbound
 from gateway.protocol import methods
-from gateway.protocol.errors import BadAnswer, ServerFailure
+from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure
 from gateway.protocol.jsonrpc import Fields, Notification, Request, shallow, value
 from gateway.protocol.revisions import BY_NAME, NEWEST, OF_ERA, Era, Revision
 
 log = structlog.get_logger()
 
 NEWEST_LEGACY = NEWEST[Era.LEGACY]
+
+WATCHES_AT_ONCE, WATCH_S = 16, 10.0
+"""Subscriptions a server is asked for at a time, and how long it may take over each."""
 
 
 @dataclass(slots=True)
@@ -176,22 +180,31 @@ class LegacyOutbound:
         offered = shallow(self._capabilities.get("resources")) or {}
         if value(offered, "subscribe") is not True:
             return
-        async with self._watching:
+        async with self._watching, asyncio.TaskGroup() as tasks:
+            turns = asyncio.Semaphore(WATCHES_AT_ONCE)
             for uri in uris - self._watched:
-                if await self._is_told(methods.SUBSCRIBE, uri):
-                    self._watched |= {uri}
+                tasks.create_task(self._subscribe(uri, turns))
             for uri in self._watched - uris:
                 self._watched -= {uri}
-                await self._is_told(methods.UNSUBSCRIBE, uri)
+                tasks.create_task(self._is_told(methods.UNSUBSCRIBE, uri, turns))
 
-    async def _is_told(self, method: str, uri: str) -> bool:
+    async def _subscribe(self, uri: str, turns: asyncio.Semaphore) -> None:
+        if await self._is_told(methods.SUBSCRIBE, uri, turns):
+            self._watched |= {uri}
+
+    async def _is_told(self, method: str, uri: str, turns: asyncio.Semaphore) -> bool:
         """One resource a server will not have watched must not keep it from others."""
-        try:
-            await self._ask(method, {"uri": uri})
-        except ServerFailure as error:
-            log.info("watch.refused", server=self.channel.server, uri=uri, why=error.message)
-            return False
-        return True
+        why = f"not answered within {WATCH_S:g} s"
+        async with turns:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WATCH_S):
+                    try:
+                        await self._ask(method, {"uri": uri})
+                        return True
+                    except GatewayError as error:
+                        why = error.message
+        log.info("watch.refused", server=self.channel.server, uri=uri, why=why)
+        return False
 
     async def wish_level(self, level: str) -> None:
         if "logging" not in self._capabilities:
@@ -206,8 +219,7 @@ class LegacyOutbound:
         elif self.profile is None or not is_question(request.method):
             self.channel.refuse(request, -32601, "No client can be asked over this connection")
         elif not self.profile.allows(request.method, request.params):
-            code = -32602 if request.method == "elicitation/create" else -32601
-            self.channel.refuse(request, code, f"This client cannot be asked {request.method}")
+            self.channel.refuse(request, *refusal_of(request.method))
         else:
             self._legs.asked(request, self.channel.about)
 
