@@ -118,7 +118,7 @@ def compose(
         wish_level=fleet.wish_level,
         new_id=new_id,
         us=us,
-        abandon=fleet.abandon,
+        abandon=lambda retry: _forsaken(fleet, retry),
         arrived=fleet.expect,
         roots_changed=fleet.roots_changed,
         tasks=Tasks(clock, board),
@@ -201,6 +201,12 @@ def _abandoned(fleet: Fleet, call: Call, asked: InputRequired) -> None:
     """Nobody will answer what the server asked in the middle of a call that goes on."""
     if asked.ours and call.entry is not None:
         fleet.abandon(call.entry.route.server, asked.result.get(STATE))
+
+
+def _forsaken(fleet: Fleet, retry: Call) -> None:
+    """Its server may have been replaced, or its name be none any more: its token finds it."""
+    for server in fleet.succession.all:
+        server.apart.parked.forsake(retry)
 
 
 def _capabilities(catalog: Catalog, fleet: Fleet, go_on: bool) -> frozenset[str]:

@@ -48,8 +48,9 @@ class Middle:
     new_id: Callable[[], str]
     us: Fields
     """Our `serverInfo`."""
-    abandon: Callable[[str, Json], None]
-    """Told the server and the token of a parked call whose client will not come back."""
+    abandon: Callable[[Call], None]
+    """Told the retry of a parked call whose client has gone before it got there, or will not
+    come with it."""
     arrived: Callable[[Caller], None]
     """A client has come that servers could ask something."""
     roots_changed: Callable[[str], None]

@@ -46,6 +46,12 @@ def allowed(capabilities: Json, method: str, params: Fields) -> bool:
     return not ("tools" in params and "tools" not in declared)
 
 
+def refusal_of(method: str) -> tuple[int, str]:
+    """What a legacy server is told that may not ask this."""
+    code = -32602 if method == "elicitation/create" else -32601
+    return code, f"This client cannot be asked {method}"
+
+
 class Profiles:
     """Profiles of clients' capabilities, worked out once for each distinct text."""
 

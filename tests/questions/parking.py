@@ -21,6 +21,7 @@ from tests.kit.waiting import run
 T = TypeVar("T")
 MODERN = BY_NAME["2026-07-28"]
 LEGACY = BY_NAME["2025-11-25"]
+ALL = Raw(b'{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}')
 
 
 @dataclass(eq=False)
@@ -88,11 +89,12 @@ class Lot:
         arguments: str = '{"a": 1, "b": [2]}',
         principal: str | None = "ann",
         session: str | None = None,
+        can: Raw | None = None,
         **more: Any,
     ) -> Call:
         params = {"name": raw(name), "arguments": Raw(arguments.encode())}
         params |= {key: raw(held) for key, held in more.items()}
-        caller = Caller(MODERN, principal, session=session)
+        caller = Caller(MODERN, principal, capabilities=can or ALL, session=session)
         return Call(
             "c", "tools/call", Kind.TOOL, name, params, caller, Spent(), emit=self.emitted.append
         )

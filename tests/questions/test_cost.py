@@ -12,7 +12,7 @@ from gateway.eras.legacy.parked import Bounds, Parked
 from gateway.eras.profile import Profile
 from gateway.protocol.jsonrpc import Raw, as_bytes, raw
 from gateway.protocol.revisions import BY_NAME
-from tests.questions.parking import conversation, settled, token_of
+from tests.questions.parking import ALL, conversation, settled, token_of
 from tests.questions.talking import Message
 
 CALLS = 1000
@@ -44,7 +44,7 @@ async def test_a_parked_call_costs_less_than_twenty_kibibytes() -> None:
     outbound = LegacyOutbound(link, {}, profile=Profile(b'{"elicitation":{}}'), parked=parked)
     link.on_asked = outbound.asked
     entry = Entry("it__ask", Route("it", Kind.TOOL, "ask"), {})
-    caller = Caller(BY_NAME["2026-07-28"], "ann", session="s")
+    caller = Caller(BY_NAME["2026-07-28"], "ann", capabilities=ALL, session="s")
 
     def call(number: int) -> Call:
         arguments = Raw(b'{"text": "%s", "number": %d}' % (b"x" * 500, number))

@@ -10,7 +10,9 @@ import secrets
 import msgspec
 import pytest
 
+from gateway.eras.legacy.leg import TOGETHER_S
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable, Superseded
+from gateway.protocol.jsonrpc import Raw
 from tests.questions.parking import (
     Lot,
     answered,
@@ -281,6 +283,49 @@ async def test_cancelling_a_retry_that_another_took_over_cancels_nothing() -> No
     (outcome,) = await late
 
     assert text_of(outcome) == "done"
+
+
+@conversation
+async def test_a_retry_that_is_given_up_before_it_gets_there_gives_its_own_call_up_alone() -> None:
+    """It may stand in line for its turn, or wait for a body. A thief that leaves is nobody."""
+    lot = Lot()
+    leg, token = await lot.asked()
+
+    lot.parked.forsake(lot.call())
+    lot.parked.forsake(lot.retry("guess", None, {}))
+    lot.parked.forsake(lot.retry(token, lot.call(principal="bob"), {}))
+    assert leg.end is None
+    going_on = asyncio.gather(lot.resume(token, q1=YES))
+    await settled()
+    lot.parked.forsake(lot.retry(token, None, {}))
+    assert leg.end is None, "another retry goes on with it"
+    leg.asked(question("next"))
+    (outcome,) = await going_on
+
+    lot.parked.forsake(lot.retry(token_of(outcome), None, {}))
+
+    assert opened(leg).cancelled == ["The client gave up"]
+    assert lot.freed == [leg]
+
+
+@conversation
+async def test_a_client_that_comes_back_with_less_is_asked_no_more_than_it_declares() -> None:
+    """2026-07-28, basic/patterns/mrtr: the capabilities that count are those of the request."""
+    lot = Lot()
+    leg, token = await lot.asked()
+    less = lot.call(can=Raw(b'{"sampling":{}}'))
+
+    again = asyncio.gather(lot.resume(token, less, q1=YES))
+    await settled()
+    leg.asked(question("next"))
+    await asyncio.sleep(TOGETHER_S * 3)
+    answered(leg)
+    (outcome,) = await again
+
+    assert text_of(outcome) == "done"
+    assert lot.channel.refused == {
+        "next": (-32602, "This client cannot be asked elicitation/create")
+    }
 
 
 @conversation

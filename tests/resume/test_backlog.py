@@ -178,6 +178,20 @@ def test_a_large_answer_that_went_out_whole_is_not_kept() -> None:
     assert tracks.backlog.size == LARGE_BYTES + 1
 
 
+def test_who_asks_for_an_answer_that_is_not_kept_is_told_and_need_not_ask_for_ever() -> None:
+    """A stream that ended at once, without the answer, would be gone on with again and again."""
+    tracks = streams()
+    track = tracks.begin(Written())
+    track.push(b"one")
+    track.finish(b"x" * (LARGE_BYTES + 1))
+    assert tracks.find("1-1") == (track, 1)
+
+    track.delivered()
+
+    assert tracks.find("1-0") is tracks.find("1-1") is None
+    assert tracks.find("1-2") == (track, 2), "nothing is missing after the last"
+
+
 def test_resuming_says_again_how_long_to_wait_the_next_time() -> None:
     tracks = streams()
     track = tracks.begin(Written())

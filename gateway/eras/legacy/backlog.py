@@ -136,8 +136,10 @@ class Track:
         return self._number
 
     def has(self, number: int) -> bool:
-        """Whether there has been such an event; 0 stands for the beginning."""
-        return 0 <= number <= self._number
+        """Whether it can be gone on with after this event; 0 stands for the beginning. Not if it
+        is over and its last event, the answer, is not kept any more."""
+        is_lost = self.is_over and not self._events
+        return 0 <= number <= self._number and not (is_lost and number < self._number)
 
     def name_of(self, number: int) -> str | None:
         """The event's id on the wire: unique in the session, and telling the stream. None

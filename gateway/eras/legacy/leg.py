@@ -19,6 +19,7 @@ import structlog
 
 from gateway.calls.call import Call, Completed, InputRequired, Outcome
 from gateway.calls.notices import Emitted, Progress
+from gateway.eras.profile import allowed, refusal_of
 from gateway.eras.questions import ANSWERED, ASKED, STATE, answer_for, given_up, refusal_in
 from gateway.eras.sides import Answered, Channel, OpenRequest
 from gateway.protocol import methods
@@ -236,6 +237,9 @@ class Leg:
     def _may_park(self, call: Call) -> bool:
         """Raises `GatewayError` if it may not, and has to. What another call has left is not
         worth failing this one."""
+        self._turn_away(call.caller.capabilities)
+        if not self.asks:
+            return False
         if self.token is None:
             try:
                 self._begin_round(call)
@@ -253,6 +257,14 @@ class Leg:
             call, params={}, meta={}, emit=emit, log_level=None
         )
         return True
+
+    def _turn_away(self, capabilities: Raw | None) -> None:
+        """A modern client may come back with less than it came with: it is asked no more than
+        it declares in this very request."""
+        declared = None if capabilities is None else decoded(capabilities)
+        for key, ask in tuple(self.asks.items()):
+            if not allowed(declared, ask.method, ask.params):
+                self.channel.refuse(self.asks.pop(key), *refusal_of(ask.method))
 
     def _park(self) -> InputRequired:
         self._put.update(self.asks)

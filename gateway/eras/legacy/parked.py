@@ -106,15 +106,20 @@ class Parked:
 
         Raises `InvalidParams`, in the same words whatever is wrong with the token.
         """
-        token = value(call.params, STATE)
-        leg = self._tokens.get(token) if isinstance(token, str) else None
-        if leg is None or leg.owner != owner_of(call):
+        leg, token = self._owned_by(call), value(call.params, STATE)
+        if leg is None:
             raise InvalidParams(
                 f"params.{STATE} is not, or no longer, that of a waiting call: "
                 "call again without it, and without answers"
             )
         self.events["resumed" if token == leg.token else "repeated"] += 1
         return await leg.resume(token, call)
+
+    def _owned_by(self, call: Call) -> Leg | None:
+        """What this one's token stands for, if it is its own."""
+        token = value(call.params, STATE)
+        leg = self._tokens.get(token) if isinstance(token, str) else None
+        return leg if leg is not None and leg.owner == owner_of(call) else None
 
     # --- Keeper ---
 
@@ -198,6 +203,13 @@ class Parked:
         """The client will not come back for this one."""
         leg = self._tokens.get(token) if isinstance(token, str) else None
         if leg is not None:
+            leg.abandon("The client gave up", "abandoned")
+
+    def forsake(self, retry: Call) -> None:
+        """Its client will not come with this one, or has gone before it got here. What another
+        retry goes on with goes on."""
+        leg = self._owned_by(retry)
+        if leg is not None and not leg.is_attached:
             leg.abandon("The client gave up", "abandoned")
 
     def dismiss(self, principals: Container[str | None]) -> None:

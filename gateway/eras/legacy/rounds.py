@@ -67,6 +67,4 @@ class Rounds:
     def _abandon(self, call: Call, asked: Outcome) -> None:
         """Nobody will answer: a server that waits in mid-call is told so now."""
         if isinstance(asked, InputRequired) and asked.ours:
-            entry = self.middle.offered().resolve(call.kind, call.name)
-            if entry is not None:
-                self.middle.abandon(entry.route.server, asked.result.get(STATE))
+            self.middle.abandon(self._retry(call, asked, {}))

@@ -1,5 +1,6 @@
 """Serve a modern client: one request in, what is said about it, and one answer out."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Claimed, Envelope, claimed, read_envelope
 from gateway.eras.modern.listen import listen
 from gateway.eras.modern.tasks import METHODS, TASK, TaskMethods
-from gateway.eras.questions import ASKED, as_modern, for_modern
+from gateway.eras.questions import ASKED, STATE, as_modern, for_modern
 from gateway.eras.shapes import without
 from gateway.eras.sides import Answer, Headers, Posted, Reply
 from gateway.policy.going_on import GoingOn
@@ -163,6 +164,10 @@ class ModernInbound:
             self.middle.wish_level(envelope.log_level)
         try:
             outcome = await self.middle.handle(call)
+        except asyncio.CancelledError:
+            if STATE in call.params:
+                self.middle.abandon(call)
+            raise
         except GatewayError as error:
             if error.for_the_model and request.method == methods.CALL_TOOL:
                 entry = self.middle.offered().resolve(call.kind, call.name)
