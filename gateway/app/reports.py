@@ -177,6 +177,7 @@ class Reports:
         return GatewayStats(
             tuple(map(self._stats, self.fleet.servers.values())),
             {"legacy": len(self.sessions)},
+            not any(spool.is_blocked for spool in self.spools),
             sum(spool.dropped for spool in self.spools),
             self.stream.dropped if self.stream else 0,
             *self._reload,

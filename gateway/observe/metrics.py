@@ -63,6 +63,8 @@ class GatewayStats:
     servers: tuple[ServerStats, ...] = ()
     sessions: Mapping[str, int] = field(default_factory=dict)
     """Open ones, by era."""
+    record_writable: bool = True
+    """False while records wait in memory because they could not be written."""
     records_dropped: int = 0
     log_lines_dropped: int = 0
     reload_ok: bool = True
@@ -181,6 +183,9 @@ class Metrics:
         labels = ("version", "python")
         yield Family("gauge", "onegate_build_info", "Always 1.", labels, [(self._build, 1)])
         yield from _of_reloads(now, self._started_at)
+        documentation = "0 while records cannot be written and wait in memory."
+        writable = [((), int(now.record_writable))]
+        yield Family("gauge", "onegate_record_writable", documentation, (), writable)
         for name, documentation, count in (
             ("records_dropped", "Records lost, the file not being writable.", now.records_dropped),
             (

@@ -98,6 +98,11 @@ class Spool:
         self._thread = threading.Thread(target=self._carry, name=f"record-{name}", daemon=True)
         self._thread.start()
 
+    @property
+    def is_blocked(self) -> bool:
+        """What was tried last could not be written; it is kept, and tried again."""
+        return self._failing
+
     def write(self, _record: CallRecord, line: bytes) -> None:
         waiting = self._bytes_in - self._bytes_out
         if waiting + len(line) > self._bound_bytes:

@@ -196,6 +196,7 @@ def test_states_are_asked_for_at_the_scrape() -> None:
             ServerStats("clock", up=False),
         ),
         sessions={"legacy": 4, "modern": 0},
+        record_writable=False,
         records_dropped=7,
         log_lines_dropped=8,
     )
@@ -206,6 +207,7 @@ def test_states_are_asked_for_at_the_scrape() -> None:
     assert value(found, "onegate_calls_in_flight", server="dice") == 3
     assert value(found, "onegate_server_restarts_total", server="dice", reason="exit") == 2
     assert value(found, "onegate_sessions", era="legacy") == 4
+    assert value(found, "onegate_record_writable") == 0
     assert value(found, "onegate_records_dropped_total") == 7
     assert value(found, "onegate_log_lines_dropped_total") == 8
 

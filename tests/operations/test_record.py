@@ -51,6 +51,7 @@ def test_a_full_disk_stops_no_call_and_loses_nothing_that_fits_into_memory(tmp_p
         gateway.program.wait_text("record.blocked")
         (told,) = logged(gateway, "record.blocked")
         assert "No space left on device" in told["error"]
+        assert metric(gateway, "onegate_record_writable") == 0
         assert told["to"] == str(path)
 
         mended = tmp_path / "mended"
@@ -60,6 +61,7 @@ def test_a_full_disk_stops_no_call_and_loses_nothing_that_fits_into_memory(tmp_p
         eventually(lambda: kept.exists() and len(records(kept)) == 100, 10)
         gateway.program.wait_text("record.resumed")
         assert len({each["call"] for each in records(kept)}) == 100
+        assert metric(gateway, "onegate_record_writable") == 1
         assert metric(gateway, DROPPED) == 0
 
 
