@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
-from msgspec.structs import asdict
 
 from gateway.calls.call import Caller
 from gateway.calls.notices import (
@@ -27,6 +26,7 @@ from gateway.catalog.notes import fresh
 from gateway.catalog.shelf import Shelf
 from gateway.config.model import AnyServer
 from gateway.downstream.connection import Connection
+from gateway.downstream.noting import Noting
 from gateway.downstream.server import Downstream
 from gateway.downstream.succession import Succeeded, Succession
 from gateway.downstream.supervise import contained
@@ -65,6 +65,7 @@ class Fleet:
     web: "Web | None" = None
     """Which servers elsewhere are reached with; there if there are any."""
     succession: Succession = field(init=False)
+    _noting: Noting = field(init=False)
     _announced: frozenset[tuple[Kind, Owner | None]] = frozenset()
     """What servers said had changed, and to whom."""
     _restocked: asyncio.Event | None = None
@@ -80,6 +81,7 @@ class Fleet:
 
     def __post_init__(self) -> None:
         self.succession = Succession(self.servers, self._beside, self._wait_retired)
+        self._noting = Noting(self.clock)
 
     def add(self, server: Downstream) -> None:
         self.servers[server.name] = server
@@ -199,9 +201,7 @@ class Fleet:
         before = self.shelf.current.notes
         changed = self.shelf.restock([server.listing for server in self.servers.values()])
         self._tell_watched()
-        for note in fresh(before, self.shelf.current.notes):
-            about = {k: v for k, v in asdict(note).items() if v and k != "event"}
-            log.warning(note.event, **about)
+        self._noting.tell(fresh(before, self.shelf.current.notes))
         return changed
 
     # --- clients that need a process of their own ---

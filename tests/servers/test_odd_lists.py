@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.fakes import fake
 from tests.kit.waiting import eventually_async, run
 from tests.questions.talking import client_of
 from tests.servers.gate import gate
@@ -26,6 +27,40 @@ def test_a_list_without_end_is_cut_with_a_warning(tmp_path: Path, page: str) -> 
             (cut,) = it.said("list.cut")
             assert (cut["server"], cut["items"]) == ("it", len(listed))
             assert cut["bytes"] < 80 * 2**20
+
+    run(converse())
+
+
+def test_what_is_said_of_odd_entries_fills_no_log(tmp_path: Path) -> None:
+    """However many there are, and however often they are others."""
+    program = tmp_path / "renaming.py"
+    program.write_text(RENAMING)
+
+    async def converse() -> None:
+        section = {"command": "python3", "args": ["-S", str(program)], "protocol": "legacy"}
+        other = fake("--only", "echo,whoami", "--malformed")
+        async with gate(tmp_path, {"it": section, "other": other}) as it:
+            await it.ready()
+            async with it.modern() as client:
+
+                async def listed() -> list[str]:
+                    tools = (await client.request("tools/list")).result["tools"]
+                    return [tool["name"] for tool in tools]
+
+                for _ in range(3):
+                    before = await listed()
+                    await client.call(before[0])
+
+                    async def others(before: list[str] = before) -> bool:
+                        return await listed() != before
+
+                    await eventually_async(others, what="other names")
+            renamed = [one for one in it.said("entry.renamed") if one["server"] == "it"]
+            assert 100 < len(renamed) <= 200 + 20
+            dropped = it.said("notes.dropped")
+            assert {one["server"] for one in dropped} == {"it"}
+            assert dropped[0]["notes"] >= 1_500 - 200
+            assert it.said("entry.left_out")
 
     run(converse())
 
@@ -84,3 +119,14 @@ for line in sys.stdin:
         result = {"content": [{"type": "text", "text": "asked"}]}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+
+RENAMING = SERVER.replace("CAPABILITIES", '{"tools": {"listChanged": True}}').replace(
+    "ANSWER",
+    """asked = globals().setdefault("asked", [])
+        if method == "tools/list":
+            result = {"tools": [tool(f"no name/{len(asked)}/{n}") for n in range(1_500)]}
+        else:
+            asked.append(1)
+            send(method="notifications/tools/list_changed")
+            result = {"content": []}""",
+)
