@@ -44,10 +44,8 @@ class Keeping:
         self._writing: asyncio.Task[None] | None = None
         self._is_warned = False
         if file is not None:
-            with suppress(OSError, msgspec.DecodeError):
-                kept = msgspec.json.decode(file.read_bytes(), type=Kept)
-                if kept.format == FORMAT:
-                    self.seen.results.update({k: Raw(bytes(v)) for k, v in kept.results.items()})
+            self.seen.recall(_read(file))
+        self._before = dict(self.seen.results)
 
     def keep(self, request: Request, revision: str, result: Fields) -> bool:
         """True if this is new."""
@@ -64,12 +62,26 @@ class Keeping:
             self._write(file)
 
     def _write(self, file: Path) -> None:
+        """Beside what others have written meanwhile: several may stand before one gateway."""
+        ours = {k: v for k, v in self.seen.results.items() if self._before.get(k) != v}
         fresh = file.with_suffix(f".{os.getpid()}.new")
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.write_bytes(msgspec.json.encode(Kept(results=self.seen.results)))
+            fresh.write_bytes(msgspec.json.encode(Kept(results=_read(file) | ours)))
             fresh.replace(file)
         except OSError as error:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
             if not self._is_warned:
                 self._is_warned = True
                 self._tell(f"cannot remember lists in {file.parent}: {error.strerror}")
+
+
+def _read(file: Path) -> dict[str, Raw]:
+    """What is kept there; nothing if it is not ours, or damaged."""
+    try:
+        text = file.read_text("utf-8") if file.is_file() else ""
+        kept = msgspec.json.decode(text, type=Kept)
+    except (OSError, ValueError):
+        return {}
+    return {k: Raw(bytes(v)) for k, v in kept.results.items()} if kept.format == FORMAT else {}
