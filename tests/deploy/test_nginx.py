@@ -1,6 +1,7 @@
 """One gateway behind a real nginx, on the shipped site: nothing is held back or cut short."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.kit.gateway import Gateway, running_gateway
 from tests.kit.http import Legacy, Modern, Stream
 from tests.kit.sse import events
 from tests.kit.waiting import eventually, run
+from tests.resume.breaking import read_events
 
 pytestmark = pytest.mark.timeout(120)
 HERE = "127.0.0.1:8765"
@@ -127,6 +129,62 @@ def test_silence_longer_than_nginx_waits_is_bridged_where_the_client_takes_strea
     patience = {"proxy_read_timeout 11m": "proxy_read_timeout 20s"}
     with behind_nginx(tmp_path, patience) as (proxy, _):
         run(converse(proxy), within_s=60)
+
+
+def test_streams_that_get_old_are_gone_on_with_and_nothing_is_lost(tmp_path: Path) -> None:
+    """`limits.stream_age`: the gateway ends them before nginx would. A call of a modern client
+    has no other way than its stream, and keeps it."""
+    works = {"name": "demo__progress", "arguments": {"steps": 40, "ms": 50}}
+    told = {**works, "_meta": {"progressToken": "p"}}
+
+    async def polled(proxy: Proxy) -> tuple[int, list[Any]]:
+        async with proxy.client(Legacy) as client:
+            await client.initialize()
+            async with client.opened(client.message("tools/call", told)) as stream:
+                seen = [await read_events(stream)]
+            while not any("result" in json.loads(data) for data in seen[-1].data):
+                async with client.listening(seen[-1].last_id) as stream:
+                    seen.append(await read_events(stream))
+            return len(seen), [json.loads(data) for each in seen for data in each.data]
+
+    async def heard(proxy: Proxy) -> tuple[int, list[str]]:
+        async with proxy.client(Legacy) as client, proxy.client(Modern) as other:
+            await client.initialize()
+            last, messages, streams = None, [], 0
+            while len(messages) < 4:
+                async with client.listening(last) as stream:
+                    await other.call("demo__add_tool", {"name": f"fresh{streams}"})
+                    seen = await read_events(stream)
+                last, streams = seen.last_id, streams + 1
+                messages += [json.loads(data)["method"] for data in seen.data]
+            return streams, messages
+
+    async def listened(proxy: Proxy) -> Any:
+        async with (
+            proxy.client(Modern) as client,
+            client.listening(toolsListChanged=True) as stream,
+        ):
+            *_, last = [json.loads(event.data) async for event in stream.events if event.data]
+            return last["result"]
+
+    async def whole(proxy: Proxy) -> list[int]:
+        async with proxy.client(Modern) as client:
+            answer = await client.request("tools/call", told)
+            assert answer.text == "40 steps"
+            return [each["params"]["progress"] for each in answer.notices]
+
+    async def converse(proxy: Proxy) -> tuple[Any, Any, Any, Any]:
+        return await asyncio.gather(polled(proxy), heard(proxy), listened(proxy), whole(proxy))
+
+    with behind_nginx(tmp_path, limits={"stream_age": "400ms"}) as (proxy, _):
+        (parts, messages), (streams, changes), closing, steps = run(converse(proxy), within_s=60)
+
+    assert parts > 2
+    assert [m["params"]["progress"] for m in messages[:-1]] == list(range(1, 41)) == steps
+    assert messages[-1]["result"]["content"][0]["text"] == "40 steps"
+    assert streams > 2
+    assert set(changes) == {"notifications/tools/list_changed"}
+    assert closing["resultType"] == "complete"
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
