@@ -217,7 +217,8 @@ def test_a_gateway_that_answers_no_more_is_not_called_live(tmp_path: Path) -> No
                 await page.until(f"{HEALTH} === 'The gateway does not answer'", within_s=20)
             finally:
                 gateway.program.send(signal.SIGCONT)
-            await page.until(f"{HEALTH} === '1 of 1 servers ready'", within_s=20)
+            await page.until("document.getElementById('live').textContent === 'live'", within_s=20)
+            assert await page.ask(HEALTH) == "1 of 1 servers ready"
 
     with running_gateway(tmp_path, {"fake": fake(required=True)}) as gateway:
         call(gateway, "fake__echo", text="hello")
