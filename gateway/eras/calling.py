@@ -1,12 +1,12 @@
 """What both eras do alike when they call a server: rewrite names, read pages, own log lines."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 
 import structlog
 
 from gateway.calls.call import Call
 from gateway.calls.notices import LogLine
-from gateway.catalog.entries import Kind
+from gateway.catalog.entries import Kind, Listing
 from gateway.eras.sides import Answered, Channel
 from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, ServerFailure
@@ -40,6 +40,28 @@ def downward(call: Call) -> Fields:
         ref = shallow(call.params.get("ref")) or {}
         return {**call.params, "ref": {**ref, ("name" if "name" in ref else "uri"): own}}
     return {**call.params, methods.NAMED_BY[call.method]: own}
+
+
+async def listing(
+    server: str,
+    ask: Ask,
+    kinds: frozenset[Kind],
+    advertised: Container[str],
+    offers: frozenset[str],
+) -> Listing:
+    """What a server lists of these kinds, as far as it `advertised` them. Raises `GatewayError`."""
+    found: dict[Kind, tuple[Fields, ...]] = {}
+    for kind, method, member, capability in LISTS:
+        if kind in kinds and capability in advertised:
+            found[kind] = await pages(server, ask, method, member)
+    return Listing(
+        server,
+        tools=found.get(Kind.TOOL, ()),
+        prompts=found.get(Kind.PROMPT, ()),
+        resources=found.get(Kind.RESOURCE, ()),
+        templates=found.get(Kind.TEMPLATE, ()),
+        capabilities=offers,
+    )
 
 
 async def pages(server: str, ask: Ask, method: str, member: str) -> tuple[Fields, ...]:

@@ -24,7 +24,7 @@ from gateway.calls.notices import (
     TaskChanged,
 )
 from gateway.catalog.entries import Kind, Listing
-from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.calling import deliver, downward, listing
 from gateway.eras.legacy.leg import Leg
 from gateway.eras.legacy.legs import Legs
 from gateway.eras.legacy.parked import Parked
@@ -98,18 +98,8 @@ class LegacyOutbound:
         """Nothing to do: in this era servers tell of all tasks."""
 
     async def list(self, kinds: frozenset[Kind]) -> Listing:
-        found: dict[Kind, tuple[Fields, ...]] = {}
-        for kind, method, member, capability in LISTS:
-            if kind in kinds and capability in self._capabilities:
-                found[kind] = await pages(self.channel.server, self._ask, method, member)
-        return Listing(
-            self.channel.server,
-            tools=found.get(Kind.TOOL, ()),
-            prompts=found.get(Kind.PROMPT, ()),
-            resources=found.get(Kind.RESOURCE, ()),
-            templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=self.offers,
-        )
+        server, able = self.channel.server, self._capabilities
+        return await listing(server, self._ask, kinds, able, self.offers)
 
     @property
     def offers(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ import structlog
 from gateway.calls.call import Call, Caller, Completed, InputRequired, Outcome, TaskRef
 from gateway.calls.notices import ListChanged, Notice, ResourceUpdated, TaskChanged
 from gateway.catalog.entries import Kind, Listing
-from gateway.eras.calling import LISTS, deliver, downward, pages
+from gateway.eras.calling import deliver, downward, listing
 from gateway.eras.modern.tasks import declares_tasks
 from gateway.eras.sides import Answered, Channel, Greeting, OpenRequest, Outbound
 from gateway.protocol import meta, methods
@@ -75,18 +75,8 @@ class ModernOutbound:
             self._followed = before._followed
 
     async def list(self, kinds: frozenset[Kind]) -> Listing:
-        found: dict[Kind, tuple[Fields, ...]] = {}
-        for kind, method, member, capability in LISTS:
-            if kind in kinds and capability in self._capabilities:
-                found[kind] = await pages(self.channel.server, self._ask, method, member)
-        return Listing(
-            self.channel.server,
-            tools=found.get(Kind.TOOL, ()),
-            prompts=found.get(Kind.PROMPT, ()),
-            resources=found.get(Kind.RESOURCE, ()),
-            templates=found.get(Kind.TEMPLATE, ()),
-            capabilities=self.offers,
-        )
+        server, able = self.channel.server, self._capabilities
+        return await listing(server, self._ask, kinds, able, self.offers)
 
     @property
     def offers(self) -> frozenset[str]:
