@@ -173,7 +173,10 @@ function withSecond(server) {
 
 function showServers(servers) {
   const looks = { ready: "good", disabled: "", stopped: "", failed: "bad" };
-  put(byId("servers").tBodies[0], servers.flatMap(withSecond).map((server) => rowOf(server.name,
+  const trouble = (server) => Number(!["ready", "disabled"].includes(server.state));
+  const rows = servers.flatMap(withSecond).sort((a, b) => trouble(b) - trouble(a));
+  byId("no-servers").hidden = rows.length > 0;
+  put(byId("servers").tBodies[0], rows.map((server) => rowOf(server.name,
       cell(server.name, "name", server.command.join(" ")),
       cell(server.state, `state ${looks[server.state] ?? "warn"}`, `since ${server.since ?? "the start"}`),
       cell(server.eras.join(", ") || "–"),
