@@ -4,8 +4,14 @@ Servers keep a set, not a count: one client's farewell must not end another's wa
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass, field
+
+MOST_WATCHED = 1000
+"""URIs one client may name at a time: each is kept in memory, and told to a server."""
+
+PARTS = frozenset("/?#")
+"""Where the name of a part begins, in a URI."""
 
 Watch = Callable[[frozenset[str]], Awaitable[None]]
 """Told all URIs that anybody watches; returns once the servers know."""
@@ -37,3 +43,13 @@ class Watching:
 
     def _watched(self) -> frozenset[str]:
         return frozenset(uri for uri, count in self._counts.items() if count > 0)
+
+
+def is_watched(uri: str, watched: Container[str]) -> bool:
+    """Whether who watches these is told of this one: of itself, or of what it is a part of.
+    (Of `uri` in `notifications/resources/updated` each schema says: "This might be a sub-resource
+    of the one that the client actually subscribed to.")"""
+    if uri in watched:
+        return True
+    ends = (at for at, letter in enumerate(uri) if letter in PARTS)
+    return any(uri[:at] in watched or uri[: at + 1] in watched for at in ends)

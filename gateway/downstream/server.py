@@ -27,6 +27,7 @@ from gateway.downstream.environment import CannotStart
 from gateway.downstream.lane import Lane, Phase
 from gateway.downstream.listings import LISTED_TOGETHER, Listings
 from gateway.downstream.memory import Memory, Remembered
+from gateway.downstream.pace import QUIET_S, Pace
 from gateway.downstream.predecessor import Predecessor
 from gateway.downstream.supervise import contained, keep_running
 from gateway.downstream.transports.failures import NotTaken
@@ -42,9 +43,6 @@ from gateway.protocol.errors import (
 from gateway.protocol.revisions import Era
 
 log = structlog.get_logger()
-
-QUIET_S = 0.1
-"""Changes of a list come in bursts; they are read once, this long after the first."""
 
 ALONE = (Era.MODERN, Era.LEGACY)
 """Which era is tried first in an even round, and in an odd one."""
@@ -70,6 +68,7 @@ class Downstream:
     lists: Listings = field(init=False)
     eras: tuple[Era, ...] = field(init=False)
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    pace: Pace = field(default_factory=Pace)
     in_flight: int = 0
     main: Lane = field(init=False)
     second: Lane | None = None
@@ -372,7 +371,7 @@ class Downstream:
             self.connected(self, connection)
 
     async def _read_changed(self, connection: Connection, *, quietly: bool = False) -> None:
-        await asyncio.sleep(QUIET_S)
+        await asyncio.sleep(self.pace.wait_s(self.clock()))
         changed, self._changed = self._changed, {}
         kinds = frozenset[Kind]().union(*(LISTED_TOGETHER[kind] for kind in changed))
         await self.lists.read(connection, kinds)

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+from gateway.calls import watching
 from gateway.config.model import Limits, Server
 from gateway.downstream import apart
 from gateway.downstream.pool import Pool
 from gateway.downstream.seats import Places
 from gateway.eras.legacy import asking, backlog, leg, parked, sessions
-from gateway.eras.modern import listen
 from gateway.eras.tasks import Tasks
 from gateway.policy import background
 from gateway.protocol.revisions import KNOWN
@@ -50,7 +50,7 @@ def test_bounds_are_those_of_the_code() -> None:
     assert numbers("an answer") == [waiting.kept_s]
     assert numbers("questions") == [limits.rounds, leg.MOST_ASKS]
     assert numbers("changes kept") == [sessions.UNHEARD]
-    assert numbers("URIs") == [listen.MOST_WATCHED]
+    assert numbers("URIs") == [watching.MOST_WATCHED]
 
 
 def test_what_is_made_without_a_configuration_has_the_same_bounds() -> None:

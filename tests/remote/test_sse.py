@@ -22,6 +22,8 @@ class Pair:
         self.seen: list[Seen] = []
         self.streams: dict[str, Told] = {}
         """By session."""
+        self.forgotten: set[str] = set()
+        """Sessions that messages are refused for, though their streams are open."""
         self._sessions = 0
         self.url = ""
 
@@ -45,6 +47,8 @@ class Pair:
     async def post(self, request: web.Request) -> web.Response:
         message = await request.json()
         self.seen.append(Seen("POST", request.headers, message, request.path_qs))
+        if request.query["session"] in self.forgotten:
+            return web.Response(status=404, text="Could not find session")
         if (result := self.result(message)) is not None:
             await self.stream(request).answer(message["id"], result)
         return web.Response(status=202, text="Accepted")
@@ -114,6 +118,20 @@ def test_the_end_of_the_stream_ends_every_call_on_it_and_the_next_one_works(
                 assert failure(answer)["retryable"] is False
                 assert "closed its stream" in answer.text
                 assert (await client.call("far__echo", {"text": "again"})).text == "again"
+
+    run(converse())
+
+
+def test_a_session_that_is_forgotten_while_its_stream_is_open_costs_no_call(
+    tmp_path: Path,
+) -> None:
+    async def converse() -> None:
+        async with paired(Pair()) as pair, gate(tmp_path, {"far": {"url": pair.url}}) as it:
+            await it.ready()
+            async with it.modern() as client:
+                assert (await client.call("far__echo", {"text": "1"})).text == "1"
+                pair.forgotten.add("1")
+                assert (await client.call("far__echo", {"text": "2"})).text == "2"
 
     run(converse())
 

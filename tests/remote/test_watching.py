@@ -1,6 +1,7 @@
 """Resources of servers elsewhere that clients watch: far away, late, and changing hands."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,10 @@ class Library:
 
 
 async def updated(ear: Stream) -> str:
-    message = await ear.message()
-    assert message["method"] == UPDATED, message
-    return str(message["params"]["uri"])
+    while True:
+        message = await ear.message()
+        if message["method"] == UPDATED:
+            return str(message["params"]["uri"])
 
 
 def test_many_resources_are_all_watched_however_far_their_server_is(
@@ -101,6 +103,10 @@ def test_a_resource_that_comes_later_is_watched_when_it_does(tmp_path: Path, era
     run(converse())
 
 
+def _read_times(far: Far, times: int) -> bool:
+    return len(far.posts("resources/list")) > times
+
+
 def _watched(far: Far, library: Library) -> list[Any]:
     listens = far.posts("subscriptions/listen")
     wished = [each.message["params"]["notifications"] for each in listens]
@@ -143,5 +149,61 @@ def test_what_changed_while_a_listen_was_broken_is_told(tmp_path: Path) -> None:
                 far.streams[-1].cut()
                 assert await updated(ear) == "far://one"
             assert it.server("far").restarts.total() == 0
+
+    run(converse())
+
+
+@pytest.mark.parametrize("client", ["modern", "legacy"])
+def test_an_update_of_a_part_reaches_who_watches_the_whole(tmp_path: Path, client: str) -> None:
+    """Schemas: "This might be a sub-resource of the one that the client actually subscribed to." """
+    library = Library("far://one", "far://on")
+
+    async def converse() -> None:
+        async with (
+            served(library.far("modern")) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+            it.modern() as modern,
+            it.legacy() as legacy,
+        ):
+            await it.ready()
+            if client == "modern":
+                listening = modern.listening(resourceSubscriptions=["far://one"])
+            else:
+                await legacy.request(SUBSCRIBE, {"uri": "far://one"})
+                listening = legacy.listening()
+            async with listening as ear:
+                await eventually_async(lambda: "far://one" in _watched(far, library))
+                await eventually_async(lambda: len(far.streams) == 1)
+                for uri in ("far://ones", "far://on", "far://one/part?n=1"):
+                    await far.tell(UPDATED, uri=uri)
+                assert await updated(ear) == "far://one/part?n=1"
+
+    run(converse())
+
+
+def test_a_server_whose_reading_is_a_change_is_read_less_and_less(tmp_path: Path) -> None:
+    """It announces one whenever its list is read."""
+    library = Library("far://one")
+
+    async def converse() -> None:
+        far = library.far()
+
+        async def restless(request: web.Request, message: Message) -> web.Response | None:
+            if message.get("method") == "resources/list" and far.streams:
+                await far.tell("notifications/resources/list_changed")
+            return await library.before(request, message)
+
+        far.before = restless
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            await eventually_async(lambda: far.streams)
+            await far.tell("notifications/resources/list_changed")
+            waits = []
+            loop = asyncio.get_running_loop()
+            for n in range(1, 10):
+                began = loop.time()
+                await eventually_async(partial(_read_times, far, n))
+                waits.append(loop.time() - began)
+            assert waits[-1] > 3 * waits[1]
 
     run(converse())

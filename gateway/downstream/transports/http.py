@@ -16,7 +16,7 @@ import structlog
 from gateway.downstream.transports.failures import BrokenOff, NotTaken, WrongTransport
 from gateway.downstream.transports.listening import Listening
 from gateway.downstream.transports.mending import list_again
-from gateway.downstream.transports.remote import Remote
+from gateway.downstream.transports.remote import TOLD_WITHIN_S, Remote
 from gateway.downstream.transports.replies import BOTH, JSON, refused
 from gateway.downstream.transports.streams import SILENCE_S, Hear, Streams
 from gateway.downstream.transports.transport import Departure, NotReading, StreamSink
@@ -37,9 +37,6 @@ basic/transports, "Backwards Compatibility")."""
 HELD_WITHIN_S = 0.5
 """How long the first requests wait for that stream: what stands between may hold its head
 back until there is something to say."""
-
-TOLD_WITHIN_S = 10.0
-"""How long a server may be silent where it is only told something: it has been told by then."""
 
 GOODBYE_S = 2.0
 """How long a server may take to hear that its session is over."""

@@ -29,6 +29,9 @@ sent in that very moment would be lost."""
 
 AGENT = f"onegate/{__version__}"
 
+TOLD_WITHIN_S = 10.0
+"""How long a server may be silent where it is only told something: it has been told by then."""
+
 AT_ONCE_BYTES = 256 * 1024
 
 SECRET_CHARACTERS = 6

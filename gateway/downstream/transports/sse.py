@@ -13,7 +13,7 @@ import structlog
 from yarl import URL
 
 from gateway.downstream.transports.failures import BrokenOff, NotTaken, WrongTransport
-from gateway.downstream.transports.remote import Remote, watch_over
+from gateway.downstream.transports.remote import TOLD_WITHIN_S, Remote, watch_over
 from gateway.downstream.transports.replies import (
     EVENTS,
     JSON,
@@ -35,6 +35,10 @@ NO_STREAM = frozenset({400, 404, 405, 406, 501})
 """Answers to the GET of a server that does not have this transport."""
 
 STOPPED = Departure(None, None, (), "was stopped")
+
+
+class _Forgotten(NotTaken):
+    """The server does not know the session that the address stands for."""
 
 
 class SseTransport:
@@ -159,23 +163,24 @@ class SseTransport:
     async def _tell(self, message: Message, line: bytes) -> None:
         opening = isinstance(message, Notification) and message.method == methods.INITIALIZED
         try:
-            await self._post(message, line)
+            await self._post(message, line, TOLD_WITHIN_S)
+        except _Forgotten as error:
+            self._depart(_departure(self._remote, error))
         except (NotTaken, BrokenOff, ServerFailure, BadAnswer) as error:
             log.info("message.lost", server=self._remote.server, why=error.message)
         finally:
             if opening:
                 self._opened.set()
 
-    async def _post(self, message: Message, line: bytes) -> None:
+    async def _post(self, message: Message, line: bytes, silence_s: float | None = None) -> None:
         url = await asyncio.shield(self._known)
         headers = {"Accept": JSON, "Content-Type": JSON, **self._manner.headers(message)}
-        async with await self._remote.request("POST", headers, line, url=url) as response:
+        asked = self._remote.request("POST", headers, line, url=url, silence_s=silence_s)
+        async with await asked as response:
             if not 200 <= response.status < 300:
                 error, lapsed = await refused(self._remote, response, has_session=True)
                 if lapsed:
-                    self._depart(
-                        Departure(None, None, (), "has forgotten our session", lapsed=True)
-                    )
+                    raise _Forgotten(error.message, server=self._remote.server, retryable=True)
                 raise error
 
     def _depart(self, departure: Departure) -> None:
@@ -193,4 +198,4 @@ class SseTransport:
 
 def _departure(remote: Remote, error: GatewayError) -> Departure:
     reason = error.message.removeprefix(f"The server {remote.server} ")
-    return Departure(None, None, (), reason)
+    return Departure(None, None, (), reason, lapsed=isinstance(error, _Forgotten))

@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
+from gateway.calls.watching import MOST_WATCHED
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.rounds import Rounds
 from gateway.eras.legacy.sessions import Session, Sessions
@@ -213,6 +214,8 @@ class LegacyInbound:
     async def _subscribe(self, asked: Asked) -> bytes:
         uri = self._resource(asked.request.params)
         if uri not in asked.session.watched:
+            if len(asked.session.watched) >= MOST_WATCHED:
+                raise InvalidParams(f"A session can watch {MOST_WATCHED} resources at most")
             asked.session.watched.add(uri)
             await self.middle.watching.add({uri})
         return b"{}"

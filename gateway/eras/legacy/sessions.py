@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gateway.calls.call import Caller
 from gateway.calls.notices import Elicited, ListChanged, Notice, Owner, ResourceUpdated, TaskTold
+from gateway.calls.watching import is_watched
 from gateway.catalog.entries import Kind
 from gateway.eras.legacy.asking import Patience, Questions
 from gateway.eras.legacy.backlog import Backlog, Track
@@ -67,7 +68,9 @@ class Session:
         match notice:
             case ListChanged(kind, owner) if self._is_told(owner):
                 self._say(CHANGED[kind], CHANGED[kind], {})
-            case ResourceUpdated(uri, params, owner) if uri in self.watched:
+            case ResourceUpdated(uri, params, owner) if self.watched and is_watched(
+                uri, self.watched
+            ):
                 if self._is_told(owner):
                     self._say(uri, methods.UPDATED, params)
             case TaskTold(id_, session, params) if session == self.id:

@@ -18,6 +18,7 @@ from gateway.calls.notices import (
     TaskTold,
     Withdrawn,
 )
+from gateway.calls.watching import MOST_WATCHED, is_watched
 from gateway.catalog.entries import Kind
 from gateway.eras.middle import Middle
 from gateway.eras.modern.tasks import TaskMethods, require_tasks
@@ -35,8 +36,6 @@ CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
 WATCHED = "resourceSubscriptions"
 TASKS = "taskIds"
 """Of the extension."""
-MOST_WATCHED = 1000
-"""URIs one listen may name: each is kept in memory, and told to a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _tell(
         case ListChanged(kind, owner) if kind in wanted.kinds:
             if owner is None or owner.is_(principal):
                 reply.push(Notification(CHANGED[kind], {"_meta": tag}))
-        case ResourceUpdated(uri, params, owner) if uri in wanted.uris:
+        case ResourceUpdated(uri, params, owner) if wanted.uris and is_watched(uri, wanted.uris):
             if owner is None or owner.is_(principal):
                 reply.push(Notification(methods.UPDATED, {**params, "_meta": tag}))
         case TaskTold(task, _, params) if task in wanted.tasks:
