@@ -93,8 +93,9 @@ async def _alone(file: Path | None) -> None:
     remembered = (os.getcwd(), str(file), environment().get("ONEGATE_CONFIG", ""))
     try:
         async with asyncio.timeout(None) as hurry, TaskGroup() as tasks:
-            holding = Holding(ends, Work(tasks), tell)
-            within = Within(holding.mouth)
+            begun = asyncio.Event()
+            holding = Holding(ends, Work(tasks), tell, begun.is_set)
+            within = Within(holding.mouth, begun)
             tasks.create_task(_host(reading, within, stop))
             await _converse(holding, within, remembered, ALONE)
             stop.set()

@@ -158,6 +158,40 @@ def test_what_reads_the_configuration_does_not_stay_in_memory(tmp_path: Path) ->
         assert not [name for name in held if "pydantic" in name or "yaml" in name]
 
 
+@pytest.mark.parametrize("wherefrom", ["nothing is known", "from a first time"])
+def test_a_script_may_write_its_questions_close_the_pipe_and_read(
+    tmp_path: Path, wherefrom: str
+) -> None:
+    """Also while the gateway has still to be loaded."""
+    if wherefrom != "nothing is known":
+        test_a_script_may_write_its_questions_close_the_pipe_and_read(tmp_path, "nothing is known")
+    with alone(tmp_path, {"one": fake()}) as client:
+        began = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "s", "version": "1"},
+        }
+        client.begin("initialize", began, "begun")
+        client.notify("notifications/initialized")
+        client.begin("tools/list", {}, "listed")
+        client.begin("tools/call", {"name": "one__echo", "arguments": {"text": "hi"}}, "called")
+        client.close()
+        assert seconds(client.wait_exit) < AN_END_S
+        assert client.answer("begun")["result"]["serverInfo"]["name"] == "onegate"
+        assert client.answer("listed")["result"]["tools"]
+        assert client.answer("called")["result"]["content"][0]["text"] == "hi"
+
+
+def test_what_is_wrong_with_the_configuration_is_told_to_a_script_too(tmp_path: Path) -> None:
+    file = tmp_path / "onegate.yaml"
+    file.write_text("servers:\n  a: {comand: x}\n")
+    with speaking(tmp_path, "-c", str(file)) as client:
+        client.begin("tools/list")
+        client.close()
+        assert client.wait_exit() == 2
+        assert "did you mean `command`?" in client.errors
+
+
 def test_a_server_may_write_what_it_likes_on_stderr(tmp_path: Path) -> None:
     with alone(tmp_path, {"one": fake("--say", "hello from one")}) as client:
         client.initialize()

@@ -44,6 +44,9 @@ class Side(Protocol):
     leaving_cancels: bool
 
     def revision_of(self, request: Request) -> str: ...
+    def expect(self, request: Request) -> None:
+        """This one is going to be exchanged: what comes behind it may depend on it."""
+
     async def exchange(self, asked: Asked) -> bytes: ...
     def stand_in(self, request: Request, away: Away) -> bytes:
         """The answer while the gateway is away."""
@@ -97,6 +100,7 @@ class Bridge:
         """The gateway's answer if it comes soon. One that comes later is kept, and if it says
         something else than the client was told, the client hears so."""
         request = asked.request
+        side.expect(request)
         known = request.method not in LISTS or self._keeping.seen.find(
             request.method, side.revision_of(request)
         )

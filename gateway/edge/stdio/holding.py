@@ -12,6 +12,8 @@ from gateway.protocol import methods
 FINISH_S = 0.5
 """What is under way when stdin ends may still be answered this long: a script writes its
 questions, closes the pipe, and reads."""
+BEGUN_S = 2.0
+"""So long they wait at most for a gateway that still starts: clients lose patience then."""
 LOOK_EVERY_S = 0.02
 
 
@@ -30,8 +32,16 @@ class Ends(Protocol):
 class Holding:
     """`told_to_end` is what signals call; `mouth` is there before the far end is made."""
 
-    def __init__(self, ends: Ends, work: Work, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ends: Ends,
+        work: Work,
+        tell: Callable[[str], None],
+        has_begun: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`has_begun`: the gateway is there to answer, or it is nobody's task to start it."""
         self.work = work
+        self._has_begun = has_begun
         self._tell = tell
         self._over = asyncio.Event()
         self._is_quiet = True
@@ -56,11 +66,18 @@ class Holding:
         if self._has_ended:
             conversation.finish()
         await self._over.wait()
-        until = asyncio.get_running_loop().time() + FINISH_S
-        while not self._is_quiet and asyncio.get_running_loop().time() < until:
+        await self._finish(conversation)
+
+    async def _finish(self, conversation: Conversation) -> None:
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + BEGUN_S
+        until = loop.time() + FINISH_S
+        while not self._is_quiet and loop.time() < until:
             if not any(a.request.method != methods.LISTEN for a in conversation.serving):
                 break
             await asyncio.sleep(LOOK_EVERY_S)
+            if not self._has_begun():
+                until = min(loop.time() + FINISH_S, latest)
 
     def _feed(self, data: bytes) -> None:
         if self._conversation is None:

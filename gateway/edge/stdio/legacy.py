@@ -70,6 +70,16 @@ class LegacySide:
 
     # --- what the client asks ---
 
+    def expect(self, request: Request) -> None:
+        """A client begins, or begins anew."""
+        if request.method != methods.INITIALIZE:
+            return
+        if self._manner is not None:
+            self._on.work.start(self._on.way.delete(self._manner.headers(None)))
+        self._manner, self._opening, self._is_answered = None, request, False
+        self._revision = revision_of(value(request.params, "protocolVersion"))
+        self._level, self._watched = None, {}
+
     async def exchange(self, asked: Asked) -> bytes:
         """The gateway's answer. Raises `Away`."""
         request = asked.request
@@ -132,11 +142,6 @@ class LegacySide:
     # --- the session ---
 
     async def _open(self, request: Request) -> bytes:
-        if self._manner is not None:
-            self._on.work.start(self._on.way.delete(self._manner.headers(None)))
-        self._manner, self._opening, self._is_answered = None, request, False
-        self._revision = revision_of(value(request.params, "protocolVersion"))
-        self._level, self._watched = None, {}
         await self._ensure()
         self._is_answered = True
         return framed(request, self._welcome)

@@ -40,6 +40,9 @@ class ModernSide:
     def revision_of(self, request: Request) -> str:
         return version_of(request)
 
+    def expect(self, request: Request) -> None:
+        """Each request stands alone."""
+
     async def exchange(self, asked: Asked) -> bytes:
         """The gateway's answer. Raises `Away`."""
         request = asked.request

@@ -70,9 +70,10 @@ class Standing:
 class Within:
     """The way to a gateway that may still be starting: whoever comes early waits."""
 
-    def __init__(self, mouth: Mouth) -> None:
+    def __init__(self, mouth: Mouth, begun: asyncio.Event) -> None:
+        """`begun` is set once it is there."""
         self._mouth = mouth
-        self._open = asyncio.Event()
+        self._open = begun
         self._entrance: Entrance | None = None
         self._settled: Callable[[], Awaitable[None]] | None = None
 
