@@ -15,7 +15,7 @@ from gateway.edge.accepting import Accepts
 from gateway.edge.body import ClientGone, body_at_hand, read_body, too_large
 from gateway.edge.guard import Admission, Guard
 from gateway.edge.pulse import Pulse
-from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, error_body
+from gateway.edge.refusals import INTERNAL_ERROR, JSON, SERVER, Refused, addressed, error_body
 from gateway.edge.request_head import RequestHead
 from gateway.edge.sse import HeldStream, StreamingReply
 from gateway.edge.wire import RequestWire, Wire
@@ -137,6 +137,8 @@ class Endpoint:
                 answer = CRASHED
             if not (reply.streaming or _must_stream(answer, accepts)):
                 return answer
+            if answer is STOPPING or answer is CRASHED:
+                answer = addressed(answer, body)
             await reply.finish(answer)
             return None
         finally:

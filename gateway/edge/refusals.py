@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from gateway.eras.sides import Answer
-from gateway.protocol.jsonrpc import Failure, encode
+from gateway.protocol.errors import GatewayError
+from gateway.protocol.jsonrpc import Failure, Request, decode, encode
 
 INVALID_REQUEST = -32600
 INTERNAL_ERROR = -32603
@@ -47,6 +48,20 @@ class Refused(Exception):
         if self.close:
             response.force_close()
         return response
+
+
+def addressed(answer: Answer, asked: bytes) -> Answer:
+    """The same error for the request that `asked` is: on a stream, where no status says that it
+    is over, its client waits for its id."""
+    assert answer.body is not None, "an error has words"
+    try:
+        request, error = decode(asked), decode(answer.body)
+    except GatewayError:
+        return answer
+    if not (isinstance(request, Request) and isinstance(error, Failure)):
+        return answer
+    body = encode(Failure(request.id, error.code, error.message))
+    return Answer(answer.status, body, answer.headers)
 
 
 def error_body(message: str, code: int = INVALID_REQUEST) -> bytes:

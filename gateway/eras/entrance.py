@@ -5,7 +5,8 @@ client that first probes and then initializes is nothing special.
 Source: `protocol` rules of 2025-11-25 and 2026-07-28, basic/transports.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.eras.legacy.inbound import Asked, LegacyInbound
@@ -39,6 +40,8 @@ NOT_KEPT = (
     "Last-Event-ID names no event of this session, or its stream is no longer kept. "
     "Send GET without it to be told of changes from now on"
 )
+AT_ONCE = 16
+"""Elements of one array that are served side by side."""
 ASKED = (Request, Notification)
 """What clients send on their own account."""
 SESSION_GONE = "No such session: it ended or never was. Send initialize to open another"
@@ -143,9 +146,7 @@ class Entrance:
         if not items:
             return _refused(InvalidMessage("A batch must not be empty"), None)
         reply.keep(session.streams)
-        answers = [
-            body for item in items if (body := await self._one(item, session, posted, reply))
-        ]
+        answers = await self._each(items, session, posted, reply)
         if not answers:
             return Answer(202)
         if not reply.streaming and posted.accepts_json:
@@ -153,6 +154,26 @@ class Entrance:
         for body in answers[:-1]:  # events hold one message each: SDK clients read no arrays there
             reply.say(body)
         return Answer(200, answers[-1])
+
+    async def _each(
+        self, items: Sequence[bytes], session: Session, posted: Posted, reply: Reply
+    ) -> list[bytes]:
+        """The answers, in the order of what they answer. None waits for another's: a later
+        element may cancel an earlier one."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(item: bytes) -> bytes | None:
+            try:
+                return await self._one(item, session, posted, reply)
+            finally:
+                turns.release()
+
+        served = []
+        async with asyncio.TaskGroup() as tasks:
+            for item in items:
+                await turns.acquire()
+                served.append(tasks.create_task(one(item)))
+        return [body for task in served if (body := task.result())]
 
     async def _one(
         self, item: bytes, session: Session, posted: Posted, reply: Reply

@@ -17,6 +17,7 @@ from tests.conversations.talking import (
     P,
     called,
     client_of,
+    each_era,
     opened_gate,
     recorded,
 )
@@ -68,6 +69,35 @@ def test_calls_finish_streams_end_and_readiness_goes_first(tmp_path: Path) -> No
     assert closing["result"]["resultType"] == "complete"
     assert closing["result"]["_meta"][f"{P}subscriptionId"] == closing["id"]
     assert [record["outcome"] for record in gate.records()] == ["ok"] * 2
+
+
+@each_era
+def test_on_a_stream_the_end_of_what_does_not_finish_names_its_request(
+    tmp_path: Path, era: str
+) -> None:
+    """Its status is long out: a client waits for the id it gave."""
+    servers = {"one": recorded(tmp_path, "one", "--era", era, protocol=era)}
+    told = {"arguments": {"steps": 1, "hang": True}, "_meta": {"progressToken": 7}}
+
+    async def converse(gate: Gate) -> Message:
+        async with client_of(era, gate.url) as client:
+            message = called(client, "one__progress", "mine", **told)
+            headers = client.routing(message) if isinstance(client, Modern) else {}
+            async with client.opened(message, headers) as stream:
+                assert (await stream.message())["method"] == "notifications/progress"
+                gate.gateway.program.send(signal.SIGTERM)
+                last = await stream.message()
+            if isinstance(client, Legacy):
+                client.session = None
+            return last
+
+    with opened_gate(tmp_path, servers, limits={"drain": "300ms"}) as gate:
+        gate.gateway.wait_tools("one__progress")
+        last = run(converse(gate))
+        assert gate.gateway.program.wait_exit(10) == 0
+
+    assert last["id"] == "mine"
+    assert "stopping" in last["error"]["message"]
 
 
 def test_what_does_not_finish_is_ended_told_and_written_down(tmp_path: Path) -> None:

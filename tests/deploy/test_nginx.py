@@ -150,7 +150,8 @@ def test_streams_that_get_old_are_gone_on_with_and_nothing_is_lost(tmp_path: Pat
     async def heard(proxy: Proxy) -> tuple[int, list[str]]:
         async with proxy.client(Legacy) as client, proxy.client(Modern) as other:
             await client.initialize()
-            last, messages, streams = None, [], 0
+            messages: list[str] = []
+            last, streams = None, 0
             while len(messages) < 4:
                 async with client.listening(last) as stream:
                     await other.call("demo__add_tool", {"name": f"fresh{streams}"})
