@@ -18,6 +18,11 @@ R = TypeVar("R")
 
 STDERR = 2
 IN_FILE = click.Path(path_type=Path)
+OUTCOMES = (
+    *("ok", "tool_error", "denied", "refused", "invalid", "throttled", "timeout", "cancelled"),
+    *("unavailable", "server_error", "input_required", "crashed"),
+)
+"""Every word a record may have: nothing is found under another, which would look like good news."""
 CONFIG = click.option(
     *("-c", "--config", "file"),
     type=IN_FILE,
@@ -203,7 +208,12 @@ def explain(reach: Reach, tool: str, as_json: bool) -> None:
 @click.option("--last", type=click.IntRange(0, 1000), default=20, metavar="N", show_default=True)
 @click.option("--server", metavar="NAME", help="Calls of this server's tools.")
 @click.option("--tool", metavar="NAME", help="Calls of this tool, by either of its names.")
-@click.option("--outcome", metavar="WORD", help="Calls that ended so: ok, timeout, denied, ...")
+@click.option(
+    "--outcome",
+    type=click.Choice(OUTCOMES),
+    metavar="WORD",
+    help="Calls that ended so: ok, timeout, denied, ...",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with those that come, until Ctrl-C.")
 @reaching
 @JSON

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gateway import __version__
 from gateway.cli.ending import told_as_bug
-from gateway.cli.main import main
+from gateway.cli.main import OUTCOMES, main
 from tests.kit.processes import ROOT
 
 
@@ -43,6 +43,16 @@ def test_every_command_that_the_readme_names_exists() -> None:
     assert named <= set(main.commands)
 
 
+def test_calls_can_be_chosen_by_every_outcome_that_the_readme_names() -> None:
+    (row,) = (
+        line
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith("| `outcome` |")
+    )
+
+    assert tuple(row.split("`")[3::2]) == OUTCOMES
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -51,6 +61,7 @@ def test_every_command_that_the_readme_names_exists() -> None:
         ["call"],
         ["calls", "--last", "many"],
         ["calls", "--last", "-1"],
+        ["calls", "--outcome", "error"],
         ["call", "dice__roll", "{"],
         ["call", "dice__roll", "[1]"],
         ["call", "dice__roll", "six"],
