@@ -114,12 +114,13 @@ class EventStream:
         return self._over.is_set() and not self._was_lost and not self._leaves
 
     def queue(self, data: bytes, *, may_drop: bool = False) -> None:
-        """Queue it and return. If there is no room, the oldest event that may be dropped is;
-        if there is none, the client reads too slowly to be served and is cut off."""
+        """Queue it and return. If there is no room, the oldest event that may be dropped is, or
+        one that says the very same; if there is none, the client reads too slowly to be served
+        and is cut off."""
         if self._is_ending or self._is_gone:
             return
         while not self._has_room(len(data)):
-            if self._drop_oldest():
+            if self._drop_oldest() or self._drop_same(data):
                 continue
             if not may_drop:
                 self.abort("too much waits for a client that does not read")
@@ -170,6 +171,15 @@ class EventStream:
                 self._waiting_bytes -= len(data)
                 return True
         return False
+
+    def _drop_same(self, data: bytes) -> bool:
+        """A resource that changed twice before its reader was told has changed."""
+        same = (data, False)
+        if same not in self._events:
+            return False
+        self._events.remove(same)
+        self._waiting_bytes -= len(data)
+        return True
 
     async def _write(self) -> None:
         try:

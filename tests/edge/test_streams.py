@@ -312,6 +312,21 @@ def test_an_answer_of_any_size_ends_a_stream() -> None:
     run(main())
 
 
+def test_the_same_news_over_and_over_cuts_off_nobody() -> None:
+    """A client that reads slowly hears of each resource that changed once more at the end."""
+
+    async def main() -> None:
+        pair = [Notification("notifications/resources/updated", {"uri": uri}) for uri in "ab"]
+        many = [Notification("notifications/resources/updated", {"uri": "b"})] * (2 * MOST_EVENTS)
+        async with serving(_pushing(*pair, *many, pair[0])) as served:
+            *told, answer = events((await asked(served)).body)
+        assert answer == RESULT
+        assert len(told) <= MOST_EVENTS
+        assert [each["params"]["uri"] for each in told[-2:]] == ["b", "a"]
+
+    run(main())
+
+
 def test_a_stream_with_too_much_that_must_not_be_lost_is_cut() -> None:
     async def main() -> None:
         questions = [Request(number, "elicitation/create", {}) for number in range(MOST_EVENTS + 1)]

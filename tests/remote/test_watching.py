@@ -155,7 +155,7 @@ def test_what_changed_while_a_listen_was_broken_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", ["modern", "legacy"])
 def test_an_update_of_a_part_reaches_who_watches_the_whole(tmp_path: Path, client: str) -> None:
-    """Schemas: "This might be a sub-resource of the one that the client actually subscribed to." """
+    """The schemas speak of "a sub-resource of the one that the client actually subscribed to"."""
     library = Library("far://one", "far://on")
 
     async def converse() -> None:
