@@ -75,7 +75,7 @@ def compose(
     us = {"name": "onegate", "version": __version__}
 
     def own() -> tuple[Listing, ...]:
-        return (LISTING,) if current.rules.go_on else ()
+        return (LISTING,) if current.rules.go_on or len(background) else ()
 
     shelf, board = Shelf(current.prefixes, config.names.longest, own), Board()
     fleet = Fleet(shelf, board, tasks, clock=clock)

@@ -22,6 +22,8 @@ from gateway.protocol.jsonrpc import Fields, Json
 from gateway.protocol.methods import CALL_TOOL
 
 KEPT_S = 3600.0
+AGAIN_S = 1.0
+"""Where there is no room for one more, its client waits at least so long until it is looked again."""
 
 RESULT = f"{OWN}__result"
 """The companion tool, as clients know it."""
@@ -59,16 +61,19 @@ class Background:
         limit = call.verdict.background
         if limit is None or call.method != CALL_TOOL:
             return proceed(call)
-        if not self._has_room(call.caller.principal):
-            return proceed(call)  # as ever: its client waits for it
         return self._begun(call, proceed, limit.value)
 
     async def _begun(self, call: Call, proceed: Handler, after_s: float) -> Outcome:
         now = self.wall()
         going = GoingOn(f"bg-{secrets.token_urlsafe(16)}", call, after_s, now, now, call)
         self.spawn(self._run(going, replace(call, emit=going.emit), proceed))
+        wait_s = after_s
         try:
-            if await going.wait(after_s):
+            while not await going.wait(wait_s):
+                if self._has_room(call.caller.principal):
+                    break
+                wait_s = max(after_s, AGAIN_S)  # as ever: its client waits for it
+            else:
                 return going.outcome() if not _asks(going) else _asked(going)
         except BaseException:
             going.give_up()

@@ -322,6 +322,28 @@ def test_the_companion_is_listed_only_while_a_rule_needs_it(tmp_path: Path) -> N
         gateway.wait_tools(RESULT)
 
 
+def test_a_reload_without_the_rule_leaves_what_goes_on_its_way_back(tmp_path: Path) -> None:
+    """Whoever was given a handle was promised the result."""
+
+    async def converse(gate: Gate) -> str:
+        async with session_of(gate.url) as client:
+            handle = handle_in(await client.call("old__sleep", {"ms": 600}))
+            file = gate.gateway.file
+            file.write_text(json.dumps({**json.loads(file.read_text()), "tools": []}))
+            gate.gateway.program.send(signal.SIGHUP)
+
+            async def is_reloaded() -> bool:
+                quick = await client.call("old__sleep", {"ms": 350})
+                return "structuredContent" not in quick.result
+
+            await eventually_async(is_reloaded, 10)
+            return (await whole(client, handle)).text
+
+    with opened_gate(tmp_path, server(tmp_path), tools=RULES) as gate:
+        gate.gateway.wait_tools("old__sleep", RESULT)
+        assert run(converse(gate)) == "slept 600 ms"
+
+
 def test_without_such_a_rule_nothing_of_it_is_seen(gate: Gate) -> None:
     async def offered() -> Any:
         async with Modern.to(gate.url) as client:

@@ -220,6 +220,28 @@ def test_beyond_the_bound_of_a_principal_calls_are_waited_for_as_ever() -> None:
     with_stage(test, per_principal=2)
 
 
+def test_calls_that_begin_together_keep_within_the_bound_as_well() -> None:
+    """They go on in the background one after the other, as soon as there is room."""
+
+    async def test(stage: Stage) -> None:
+        slow = Slow([Completed({"content": []}) for _ in range(3)])
+        ended: list[Any] = []
+
+        async def begun() -> None:
+            ended.append(await stage.begin(slow, a_call()))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(3):
+                tasks.create_task(begun())
+            await eventually_async(lambda: len(ended) == 2)
+            assert len(stage.background) == 2
+            slow.may_end.set()
+        assert len(stage.background) == 2
+        assert [str(each).startswith("bg-") for each in ended] == [True, True, False]
+
+    with_stage(test, per_principal=2)
+
+
 def test_results_make_room_for_calls_that_run() -> None:
     async def test(stage: Stage) -> None:
         slow = Slow([Completed({"content": []}), Completed({"content": []})])
