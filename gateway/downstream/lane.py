@@ -52,10 +52,14 @@ class Lane:
     restarts: Counter[str] = field(default_factory=Counter)
     """By reason: `exit`, `signal`, `start`, `session`."""
     next_start: float = 0.0
-    since: float = 0.0
+    since: float = field(init=False)
+    """When it came into this phase, by `clock`; at first, when it came to be."""
     kicked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to cut a wait short."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.since = self.clock()
 
     def become(self, phase: Phase, connection: Connection | None = None, reason: str = "") -> None:
         """Change phase; whoever waits looks again."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,8 @@ def test_a_changed_server_first_ends_its_calls_and_the_next_call_waits(tmp_path:
                 await it.change_server("a", fake(mark, **ONE_ERA, **OTHER))
                 waiting = tasks.create_task(who(client, "a"))
                 listed = await tool_names(client)
+                since = datetime.fromisoformat((await it.gate.report("a"))["since"])
+                assert datetime.now(UTC) - since < timedelta(minutes=1)
                 await running
                 after = await waiting
                 counting.cancel()
