@@ -12,6 +12,7 @@ from gateway.edge.refusals import Refused
 from gateway.edge.sse import HeldStream
 from gateway.edge.wire import RequestWire
 from gateway.eras.sides import Headers, OldEntrance, Posted, Stream
+from gateway.protocol.errors import Throttled
 
 LISTEN, POST = "/sse", "/messages"
 SESSION = "sessionId"
@@ -52,6 +53,8 @@ class PairOfPaths:
         try:
             await self._entrance.open(principal, open_stream).wait_ended()
             return wire.response
+        except Throttled as error:
+            raise Refused(503, error.message, headers={"Retry-After": "5"}) from None
         finally:
             wire.release()
             for session_id, stream in opened:

@@ -152,7 +152,8 @@ class OldEntrance(Protocol):
     """The pair of endpoints of 2024-11-05: listen on one, post to the other."""
 
     def open(self, principal: str | None, open_stream: Callable[[str], Stream]) -> Stream:
-        """Begin a session. `open_stream` is told its id, and tells it to the client."""
+        """Begin a session. `open_stream` is told its id, and tells it to the client. Raises
+        `Throttled` if there are as many as may be, and all at work."""
 
     def left(self, session_id: str, principal: str | None) -> None:
         """The session's stream has ended."""

@@ -3,6 +3,7 @@
 Source: 2025-11-25 basic/security_best_practices, "Session Hijacking"; cases B65, B68, B69, B80.
 """
 
+import asyncio
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.conversations.talking import Gate, Message, client_of, each_era, opened_gate, recorded
+from tests.conversations.talking import (
+    Gate,
+    Message,
+    called,
+    client_of,
+    each_era,
+    opened_gate,
+    recorded,
+)
 from tests.kit.http import Answer, Legacy, Modern, Wire, read
 from tests.kit.waiting import eventually_async, run
 
@@ -133,6 +142,51 @@ def test_at_the_bound_the_session_idle_for_longest_makes_room(guarded: Gate) -> 
             return found
 
     assert run(converse()) == [200, 200, 404, 200]
+
+
+def test_where_all_have_calls_under_way_nobody_loses_one_to_a_newcomer(tmp_path: Path) -> None:
+    servers = {"old": recorded(tmp_path, "old", "--era", "legacy", protocol="legacy")}
+    told = {"arguments": {"ms": 700}}
+
+    async def converse(gate: Gate) -> tuple[Answer, int, Answer]:
+        since = gate.mark()
+        async with client_of("legacy", gate.url) as first, Wire.to(gate.url) as wire:
+            newcomer = Legacy(wire.http, gate.url)
+            async with asyncio.TaskGroup() as tasks:
+                working = tasks.create_task(first.post(called(first, "old__sleep", 1, **told)))
+                await since.told("old", "tools/call")
+                params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+                refused = await newcomer.request("initialize", params)
+                origin = gate.url.removesuffix("/mcp")
+                headers = {"Accept": "text/event-stream"}
+                async with wire.http.get(f"{origin}/sse", headers=headers) as answer:
+                    old = answer.status
+            await newcomer.initialize()
+            await newcomer.delete()
+            return refused, old, working.result()
+
+    with opened_gate(tmp_path, servers, limits={"sessions": 1}, legacy_sse=True) as gate:
+        gate.gateway.wait_tools("old__sleep")
+        refused, old, worked = run(converse(gate))
+
+    assert (refused.status, old) == (503, 503)
+    assert refused.error["data"] == {"kind": "throttled", "limit": "limits.sessions"}
+    assert "`limits.sessions`" in refused.error["message"]
+    assert worked.text == "slept 700 ms"
+
+
+def test_a_session_is_idle_from_the_end_of_its_last_call_on(tmp_path: Path) -> None:
+    servers = {"old": recorded(tmp_path, "old", "--era", "legacy", protocol="legacy")}
+
+    async def converse(gate: Gate) -> tuple[str, int]:
+        async with client_of("legacy", gate.url) as client:
+            slept = await client.call("old__sleep", {"ms": 1500})
+            return slept.text, (await client.request("ping")).status
+
+    limits = {"session_idle": "600ms"}
+    with opened_gate(tmp_path, servers, limits=limits) as gate:
+        gate.gateway.wait_tools("old__sleep")
+        assert run(converse(gate)) == ("slept 1500 ms", 200)
 
 
 def test_a_session_ends_when_it_is_idle_unless_something_is_open(tmp_path: Path) -> None:

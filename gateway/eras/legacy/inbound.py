@@ -28,6 +28,7 @@ from gateway.protocol.errors import (
     InvalidParams,
     MissingCapability,
     ServerFailure,
+    Throttled,
     UnknownEntry,
     UnknownMethod,
     wire_code,
@@ -98,7 +99,10 @@ class LegacyInbound:
 
     def initialize(self, request: Request, posted: Posted) -> Answer:
         """Open a session. Waits for no server: whatever is not up yet announces itself."""
-        session = self.sessions.open(self._caller(request, posted))
+        try:
+            session = self.sessions.open(self._caller(request, posted))
+        except Throttled as error:
+            return Answer(503, _failed(request, error), {"Retry-After": "5"})
         return Answer(200, self._begin(session, request), {SESSION: session.id})
 
     def begin(self, session: Session, request: Request, posted: Posted) -> bytes:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
+import structlog
 from msgspec.structs import replace
 
 from gateway.calls.call import Caller
@@ -20,7 +21,10 @@ from gateway.eras.legacy.backlog import Backlog, Track
 from gateway.eras.legacy.streams import Streams
 from gateway.eras.sides import Stream
 from gateway.protocol import methods
+from gateway.protocol.errors import Throttled
 from gateway.protocol.jsonrpc import Fields, Notification, RequestId, encode_line, value
+
+log = structlog.get_logger()
 
 CHANGED = {Kind(kind): method for method, kind in methods.LIST_CHANGED.items()}
 
@@ -169,9 +173,10 @@ class Sessions:
         return iter(self._held.values())
 
     def open(self, caller: Caller, *, is_pair: bool = False) -> Session:
-        """A new session; at the bound the longest idle one makes room."""
+        """A new session; at the bound the longest idle one makes room, or else one that only
+        listens. Raises `Throttled` if all have calls under way."""
         if len(self._held) >= self.most:
-            self._end(next((s for s in self if not s.is_busy), next(iter(self))))
+            self._end(self._least_busy())
         streams = Streams(self.backlog, caller.revision.polling)
         id_ = secrets.token_hex(16)
         session = Session(id_, caller, self.clock(), streams, is_pair, patience=self.patience)
@@ -204,11 +209,14 @@ class Sessions:
         for session in tuple(self):
             session.streams.expire()
             self.settle(session)
-        oldest = self.clock() - self.idle_s
+        now = self.clock()
         for session in tuple(self):
-            if session.last_seen > oldest:
+            if session.last_seen > now - self.idle_s:
                 break  # they are in order of last use
-            if not session.is_busy:
+            if session.is_busy:
+                session.last_seen = now  # it is idle from the end of its call on
+                self._held.move_to_end(session.id)
+            else:
                 self._end(session)
 
     def close_all(self) -> None:
@@ -219,6 +227,19 @@ class Sessions:
         """End it if it is dismissed, and its last call is over."""
         if session.is_dismissed and not session.serving:
             self.close(session)
+
+    def _least_busy(self) -> Session:
+        idle = (session for session in self if not session.is_busy)
+        listening = (session for session in self if not session.serving)
+        found = next(idle, None) or next(listening, None)
+        if found is None:
+            log.warning("session.refused", sessions=len(self), limit="limits.sessions")
+            raise Throttled(
+                f"There are {len(self)} sessions, as many as may be (`limits.sessions`), and all "
+                "have calls under way. Try again when some have ended",
+                data={"limit": "limits.sessions"},
+            )
+        return found
 
     def _end(self, session: Session) -> None:
         del self._held[session.id]
