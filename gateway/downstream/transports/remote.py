@@ -6,6 +6,8 @@ keys there.
 """
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
@@ -266,7 +268,7 @@ def _why(error: Exception) -> str:
         case aiohttp.ClientConnectorDNSError():
             return "its name cannot be resolved"
         case aiohttp.ClientProxyConnectionError():
-            return f"its `proxy` cannot be reached ({error.strerror or 'no connection'})"
+            return f"its `proxy` cannot be reached ({_in_words(error)})"
         case aiohttp.ClientConnectorSSLError():
             return f"TLS failed ({getattr(error.os_error, 'reason', None) or 'no agreement'})"
         case aiohttp.ConnectionTimeoutError():
@@ -276,5 +278,11 @@ def _why(error: Exception) -> str:
         case aiohttp.ServerDisconnectedError():
             return "it closed the connection"
         case aiohttp.ClientOSError():
-            return error.strerror or "the connection failed"
+            return _in_words(error)
     return type(error).__name__
+
+
+def _in_words(error: aiohttp.ClientOSError) -> str:
+    """`Connection refused` rather than the call that found it so."""
+    known = error.errno is not None and error.errno in errno.errorcode
+    return os.strerror(error.errno) if known and error.errno else "the connection failed"
