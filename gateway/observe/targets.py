@@ -36,19 +36,19 @@ class FileTarget:
         """What is out of a line whose rest found no room, as on a full disk; and the size of
         the file after that."""
         self._fd = self._open()
-        self._is_torn = _ends_in_mid_line(path, self._fd)
+        self._is_new = True
+        """Nothing of ours is in the file yet."""
 
     def append(self, lines: Sequence[bytes]) -> int:
         if self._was_rotated():
             fresh = self._open()
             self.close()
-            self._fd, self._begun = fresh, b""
-            self._is_torn = _ends_in_mid_line(self._path, fresh)
+            self._fd, self._begun, self._is_new = fresh, b"", True
         elif self._begun and os.fstat(self._fd).st_size < self._size:
             self._begun = b""  # emptied, to make room on the disk: its beginning is gone
-        if self._is_torn:  # by a crash or a full disk: it must not swallow the next
-            self._write(b"\n")
-            self._is_torn = False
+        if self._is_new and _ends_in_mid_line(self._path, self._fd):
+            self._write(b"\n")  # torn by a crash or a full disk: it must not swallow the next
+        self._is_new = False
         text = b"".join(lines)[len(self._begun) :]
         out = len(self._begun) + self._write(text)
         for at, line in enumerate(lines):

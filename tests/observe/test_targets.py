@@ -84,16 +84,19 @@ def test_a_file_emptied_on_a_full_disk_begins_with_a_whole_line(tmp_path: Path) 
     assert path.read_text().splitlines() == [f"{n:02d}{'x' * 97}" for n in range(10, 20)]
 
 
-def test_a_full_disk_with_a_torn_line_on_it_is_no_reason_not_to_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("then", ["freed", "emptied"])
+def test_a_full_disk_with_a_torn_line_on_it_is_no_reason_not_to_start(
+    tmp_path: Path, then: str
+) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text("torn")
     ran = subprocess.run(
-        [sys.executable, "-c", STARTS_FULL, path],
+        [sys.executable, "-c", STARTS_FULL, path, then],
         capture_output=True, text=True, timeout=30, env={"PYTHONPATH": os.getcwd()},
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
-    assert path.read_text().splitlines() == ["torn", "whole"]
+    assert path.read_text().splitlines() == (["whole"] if then == "emptied" else ["torn", "whole"])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -169,6 +172,8 @@ for _ in range(2):
         raise SystemExit("the disk was to be full")
     except OSError:
         pass
+if sys.argv[2] == "emptied":
+    path.write_text("")
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 assert target.append([b"whole\\n"]) == 1
 """
