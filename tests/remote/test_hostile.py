@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateway.downstream.transports import http, streams
+from gateway.downstream.transports import http, streams, under_way
 from tests.kit.ports import free_port
 from tests.kit.waiting import eventually_async, run
 from tests.remote.far import EVENTS, Asked, Far, Message, Seen, listening, refusal, served
@@ -261,6 +261,35 @@ def test_a_proxy_that_is_away_or_wants_a_password_is_said_to(tmp_path: Path) -> 
                 assert "the proxy on the way wants other" in await said_of(it, "there")
                 assert "its `proxy` cannot be reached" in await said_of(it, "away")
                 assert "canary" not in str(it.log)
+
+    run(converse())
+
+
+def test_a_server_that_asks_without_end_costs_few_connections(tmp_path: Path) -> None:
+    """And it never takes what it is answered."""
+    taken = 0
+
+    async def mute(_: web.Request, message: Message) -> web.Response | None:
+        nonlocal taken
+        if "method" in message:
+            return None
+        taken += 1
+        await asyncio.Event().wait()
+        return None
+
+    async def converse() -> None:
+        async with (
+            served(legacy(before=mute)) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            await eventually_async(lambda: far.streams)
+            ping = b'data: {"jsonrpc":"2.0","id":"%d","method":"ping"}\n\n'
+            await far.streams[-1].http.write(b"".join(ping % n for n in range(3000)))
+            await eventually_async(lambda: it.said("message.dropped"))
+            async with it.modern() as client:
+                assert (await client.call("far__echo", {"text": "hi"})).text == "hi"
+            assert 0 < taken <= under_way.AT_ONCE
 
     run(converse())
 

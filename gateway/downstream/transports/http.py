@@ -84,7 +84,7 @@ class HttpTransport:
             assert isinstance(message.id, int), "ids of a link are its own"
             self._under_way.serve(message.id, self._ask(message, message.id, line))
         else:
-            self._under_way.run(self._tell(message, line))
+            self._under_way.tell(self._tell(message, line))
 
     async def stop(self, grace_s: float) -> None:
         """End the conversation, unless it has ended: then what is under way may go on."""
@@ -185,8 +185,13 @@ class HttpTransport:
     # --- what needs no answer ---
 
     async def _tell(self, message: Message, line: bytes) -> None:
+        async with self._under_way.turns:
+            await self._told(message, line)
+        if isinstance(message, Notification) and message.method == methods.INITIALIZED:
+            await self._open()
+
+    async def _told(self, message: Message, line: bytes) -> None:
         headers = {**POSTED, **self._manner.headers(message)}
-        opening = isinstance(message, Notification) and message.method == methods.INITIALIZED
         try:
             async with await self._remote.request(
                 "POST", headers, line, silence_s=TOLD_WITHIN_S
@@ -202,8 +207,6 @@ class HttpTransport:
             self._lose(error)
         except BrokenOff as error:
             log.info("message.lost", server=self._remote.server, why=error.message)
-        if opening:
-            await self._open()
 
     async def _open(self) -> None:
         """The handshake is over: hold a stream open, then let the other requests go. A server
@@ -219,7 +222,7 @@ class HttpTransport:
     def _cancel(self, message: Notification, line: bytes) -> None:
         self._under_way.cancel(value(message.params, "requestId"))
         if not self._manner.leaving_cancels and self._departure is None:
-            self._under_way.run(self._tell(message, line))
+            self._under_way.tell(self._tell(message, line))
 
     async def _hold(self, held: asyncio.Event) -> None:
         try:

@@ -212,7 +212,7 @@ class Remote:
             where = asked.join(URL(answer.headers["Location"]))
         except (KeyError, ValueError):
             return None
-        return where if where.origin() == asked.origin() else None
+        return where.with_user(None) if where.origin() == asked.origin() else None
 
     def _unreachable(self, why: str) -> NotTaken:
         return NotTaken(

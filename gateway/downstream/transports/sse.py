@@ -27,7 +27,7 @@ from gateway.eras.manner import Manner
 from gateway.protocol import methods
 from gateway.protocol.errors import BadAnswer, GatewayError, ServerFailure
 from gateway.protocol.framing import Event, EventSplitter, Oversized
-from gateway.protocol.jsonrpc import Message, Notification, Request, Result, decode
+from gateway.protocol.jsonrpc import Message, Notification, Request, Result, decode, value
 
 log = structlog.get_logger()
 
@@ -80,7 +80,9 @@ class SseTransport:
                 self._under_way.run(self._listen(message.id))
             self._under_way.serve(message.id, self._ask(message, message.id, line))
         else:
-            self._under_way.run(self._tell(message, line))
+            if isinstance(message, Notification) and message.method == methods.CANCELLED:
+                self._under_way.cancel(value(message.params, "requestId"))
+            self._under_way.tell(self._tell(message, line))
 
     async def stop(self, grace_s: float) -> None:
         self._depart(STOPPED)
@@ -163,7 +165,8 @@ class SseTransport:
     async def _tell(self, message: Message, line: bytes) -> None:
         opening = isinstance(message, Notification) and message.method == methods.INITIALIZED
         try:
-            await self._post(message, line, TOLD_WITHIN_S)
+            async with self._under_way.turns:
+                await self._post(message, line, TOLD_WITHIN_S)
         except _Forgotten as error:
             self._depart(_departure(self._remote, error))
         except (NotTaken, BrokenOff, ServerFailure, BadAnswer) as error:

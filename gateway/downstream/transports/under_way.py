@@ -5,8 +5,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.downstream.transports.transport import NotReading
+
 MOST_REQUESTS = 1000
 """Requests one server is sent at a time; beyond it callers wait. Each has a socket."""
+
+AT_ONCE = 64
+"""Messages that need no answer, sent to one server at a time. The others wait."""
 
 Work = Coroutine[Any, Any, None]
 
@@ -16,6 +21,8 @@ class UnderWay:
     begin: Callable[[Work], "asyncio.Task[None]"]
     ended: Callable[[int], None]
     """A request's task has ended, in whatever way."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    """Of those."""
     _requests: dict[int, "asyncio.Task[None]"] = field(default_factory=dict)
     _others: set["asyncio.Task[None]"] = field(default_factory=set)
     _room: asyncio.Event = field(default_factory=asyncio.Event)
@@ -40,6 +47,14 @@ class UnderWay:
         task.add_done_callback(lambda _: self._served(id_))
         if not self.has_room:
             self._room.clear()
+
+    def tell(self, work: Work) -> None:
+        """Run what a server is told. Raises `NotReading` if too much of it waits: one that asks
+        without end must not cost a connection each time."""
+        if len(self._others) >= MOST_REQUESTS:
+            work.close()
+            raise NotReading("it takes nothing of what it is told")
+        self.run(work)
 
     def run(self, work: Work) -> "asyncio.Task[None]":
         """Run what belongs to no request."""
