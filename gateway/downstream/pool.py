@@ -135,12 +135,18 @@ class Pool:
         if seat.of.is_lease and not clean and seat in self._seats:
             self._remove(seat)
         elif not seat.users:
-            self.places.line.stir()
+            if seat.is_forsaken and seat in self._seats:
+                self._remove(seat)
+            else:
+                self.places.line.stir()
 
     def close(self, key: Key) -> None:
-        """Whoever it belonged to is gone."""
+        """Whoever it belonged to is gone. Calls that go on all the same have it to their end."""
         for seat in [seat for seat in self._seats if seat.of.key == key]:
-            self._remove(seat)
+            if seat.users:
+                seat.is_forsaken = True
+            else:
+                self._remove(seat)
 
     def expire(self) -> None:
         """Stop what has been idle for long. Called now and then."""

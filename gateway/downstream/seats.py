@@ -65,6 +65,8 @@ class Seat:
     users: int = 0
     """Calls at work on it, parked ones included."""
     idle_since: float = 0.0
+    is_forsaken: bool = False
+    """Nobody has a claim to it any more."""
 
     def serves(self, wanted: Whose) -> bool:
         """A lease is for one call at a time, and then for the next of the same principal."""

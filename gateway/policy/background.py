@@ -23,7 +23,7 @@ from gateway.protocol.methods import CALL_TOOL
 
 KEPT_S = 3600.0
 AGAIN_S = 1.0
-"""Where there is no room for one more, its client waits at least so long until it is looked again."""
+"""Where there is no room for one more, its client waits so long or longer for the next look."""
 
 RESULT = f"{OWN}__result"
 """The companion tool, as clients know it."""
@@ -97,6 +97,9 @@ class Background:
             self._moved(going)
 
     def give_up(self, going: GoingOn) -> None:
+        """End it, if it has not ended by itself."""
+        if going.is_over:
+            return
         asked = going.end
         if isinstance(asked, InputRequired):
             self.abandon(going.call, asked)

@@ -54,7 +54,7 @@ class Companion:
         going = self.background.find(arguments.get("handle"), call.caller)
         if going is None:
             return _said(UNKNOWN, failed=True)
-        if arguments.get("cancel") is True:
+        if arguments.get("cancel") is True and not going.is_over:
             self.background.give_up(going)
             return _said(CANCELLED)
         going.listener = call

@@ -14,6 +14,7 @@ import pytest
 from gateway.policy.background import KEPT_S
 from tests.conversations.talking import Gate, client_of, opened_gate
 from tests.kit.fakes import fake
+from tests.kit.http import Legacy
 from tests.kit.processes import words_of
 from tests.kit.waiting import eventually, eventually_async, run
 from tests.resume.breaking import session_of
@@ -85,11 +86,16 @@ def test_a_result_nobody_comes_for_is_gone_in_the_end(tmp_path: Path) -> None:
     run(converse())
 
 
-def test_what_goes_on_outlives_the_session_it_was_begun_in(tmp_path: Path) -> None:
-    """The handle is the client's, not the session's: it may have lost that."""
+@pytest.mark.parametrize("declared", [{}, {"elicitation": {}}], ids=["shared", "its own"])
+def test_what_goes_on_outlives_the_session_it_was_begun_in(
+    tmp_path: Path, declared: dict[str, Any]
+) -> None:
+    """The handle is the client's, not the session's: it may have lost that. A process that the
+    session had for itself goes when the call is over."""
 
     async def converse(it: Gate) -> str:
-        async with session_of(it.url) as client:
+        async with Legacy.to(it.url) as client:
+            await client.initialize(capabilities=declared)
             handle = handle_in(await client.call("old__sleep", {"ms": 1500}))
             assert await client.delete() == 204
         async with session_of(it.url) as other:
@@ -100,6 +106,24 @@ def test_what_goes_on_outlives_the_session_it_was_begun_in(tmp_path: Path) -> No
         since = it.mark()
         assert run(converse(it)) == "slept 1500 ms"
         assert since.heard("old", "notifications/cancelled") == []
+        eventually(lambda: 'state="busy"} 0' in own_processes(it) and 'idle"} 0' in own_processes(it))
+
+
+def own_processes(it: Gate) -> str:
+    lines = it.gateway.page("/metrics").splitlines()
+    return "\n".join(line for line in lines if line.startswith("onegate_private_processes{"))
+
+
+def test_who_cancels_what_has_ended_gets_its_result(tmp_path: Path) -> None:
+    async def converse(it: Gate) -> str:
+        async with session_of(it.url) as client:
+            handle = handle_in(await client.call("old__sleep", {"ms": 500}))
+            await whole(client, handle)
+            return (await rest(client, handle, cancel=True)).text
+
+    with opened_gate(tmp_path, server(tmp_path), tools=RULES) as it:
+        it.gateway.wait_tools("old__sleep")
+        assert run(converse(it)) == "slept 500 ms"
 
 
 def test_it_can_be_cancelled_from_another_session_and_once(tmp_path: Path) -> None:
