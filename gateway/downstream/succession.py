@@ -77,6 +77,7 @@ class Succession:
         removed = tuple(name for name in before if name not in after)
         for name in removed:
             self._dismiss(before[name], None)
+            before[name].apart.parked.dismiss()  # a retry would name what is no tool any more
         return Succeeded(
             tuple(name for name in after if name not in before),
             removed,

@@ -54,6 +54,30 @@ def test_a_client_that_leaves_while_its_retry_stands_in_line_releases_the_server
     run(conversation())
 
 
+def test_a_server_that_is_configured_no_more_does_not_wait_for_clients_that_cannot_come_back(
+    tmp_path: Path,
+) -> None:
+    heard = Heard(tmp_path / "heard")
+    servers = {"it": asker("legacy", "--record", heard.file), "two": asker("modern")}
+
+    async def conversation() -> None:
+        async with (
+            changing(tmp_path, servers) as it,
+            client_of("modern", it.gate.url) as client,
+        ):
+            assert isinstance(client, Modern)
+            asked = await parked(client, ASK["name"], ASK["arguments"])
+            await it.change(servers={"two": servers["two"]})
+
+            await heard.wait(lambda line: line.get("method") == "notifications/cancelled")
+            retry = await client.request("tools/call", {**ASK, **retry_of(asked)})
+            assert retry.error["code"] == -32602
+            leaving = it.gate.gateway.fleet.succession.leaving
+            await eventually_async(lambda: not leaving, 15)
+
+    run(conversation())
+
+
 def test_a_question_whose_tool_is_none_any_more_releases_the_server_when_it_is_answered(
     tmp_path: Path,
 ) -> None:

@@ -212,11 +212,13 @@ class Parked:
         if leg is not None and not leg.is_attached:
             leg.abandon("The client gave up", "abandoned")
 
-    def dismiss(self, principals: Container[str | None]) -> None:
-        """These cannot come back. What runs again comes to its end, as all that runs does."""
+    def dismiss(self, principals: Container[str | None] | None = None) -> None:
+        """These cannot come back; None: nobody can. What runs again comes to its end, as all
+        that runs does, and so does what a legacy client is being asked."""
         for leg in tuple(self._held):
-            if leg.principal in principals and not (leg.session or leg.is_attached):
-                leg.abandon("Its client may not be here any more", "abandoned")
+            is_meant = principals is None or leg.principal in principals
+            if is_meant and not (leg.session or leg.is_attached):
+                leg.abandon("Its client cannot come back", "abandoned")
 
     def expire(self) -> None:
         """Give up what is too old. Called now and then by whoever owns the time."""
