@@ -186,11 +186,26 @@ async def test_if_the_first_of_two_fails_the_second_tries_itself(house: House) -
 @housed()
 async def test_a_sessions_process_ends_with_it(house: House) -> None:
     seat, other = await house.session("s"), await house.session("t")
+    house.pool.give_back(seat)
 
     house.pool.close(("session", "s"))
 
     assert house.retired == [seat.connection]
     assert house.pool.of(("session", "t")) == [other.connection]
+
+
+@housed()
+async def test_a_sessions_process_has_the_calls_that_go_on_without_it_to_their_end(
+    house: House,
+) -> None:
+    seat = await house.session("s")
+
+    house.pool.close(("session", "s"))
+    assert house.retired == []
+    house.pool.give_back(seat)
+
+    assert house.retired == [seat.connection]
+    assert house.pool.of(("session", "s")) == []
 
 
 @housed()
