@@ -106,7 +106,7 @@ def test_what_goes_on_outlives_the_session_it_was_begun_in(
         since = it.mark()
         assert run(converse(it)) == "slept 1500 ms"
         assert since.heard("old", "notifications/cancelled") == []
-        eventually(lambda: {'busy"} 0', 'idle"} 0'} <= own_processes(it))
+        eventually(lambda: {'busy"} 0.0', 'idle"} 0.0'} <= own_processes(it))
 
 
 def own_processes(it: Gate) -> set[str]:
