@@ -5,7 +5,14 @@ text as it stands, double quotes with escapes. Nothing is replaced inside values
 nothing is executed.
 """
 
+import os
 import re
+import select
+import time
+from pathlib import Path
+
+PIPE_WITHIN_S = 10.0
+"""Password managers mount such a file as a pipe, and may ask their user before they write."""
 
 _LINE = re.compile(
     r"""
@@ -19,6 +26,34 @@ _LINE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(.)")
 _MEANINGS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_text(path: Path) -> str:
+    """What is in the file; from a pipe, what is written to it soon: for use in a thread then.
+
+    Raises OSError, or UnicodeDecodeError.
+    """
+    if not path.is_fifo():
+        return path.read_text(encoding="utf-8-sig")
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else it hangs until somebody writes
+    try:
+        return _from_pipe(fd, time.monotonic() + PIPE_WITHIN_S).decode("utf-8-sig")
+    finally:
+        os.close(fd)
+
+
+def _from_pipe(fd: int, until: float) -> bytes:
+    poll, found = select.poll(), bytearray()
+    poll.register(fd, select.POLLIN)
+    while True:
+        # No event: nobody has written yet. One with nothing to read: who wrote has gone.
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not poll.poll(left_s * 1000):
+            raise TimeoutError(0, "nobody wrote to this pipe in time")
+        piece = os.read(fd, 1 << 16)
+        if not piece:
+            return bytes(found)
+        found += piece
 
 
 def parse_env(text: str) -> dict[str, str]:

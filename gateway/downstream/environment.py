@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from gateway.config.model import StdioServer
-from gateway.downstream.env_file import parse_env
+from gateway.downstream.env_file import parse_env, read_text
 
 DEFAULT_LINE_BYTES = 16 * 2**20
 
@@ -174,7 +174,7 @@ def _read_env_file(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return parse_env(path.read_text(encoding="utf-8-sig"))
+        return parse_env(read_text(path))
     except OSError as error:
         raise CannotStart(f"its env_file {path}: {error.strerror}", permanent=True) from None
     except UnicodeDecodeError:

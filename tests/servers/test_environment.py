@@ -1,5 +1,6 @@
 """What a server's process is given, and what it is not."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kit.fakes import fake, fake_argv
-from tests.kit.waiting import run
+from tests.kit.waiting import eventually_async, run
 from tests.servers.gate import gate
 
 TOOLS = ("--only", "env,whoami")
@@ -95,6 +96,27 @@ def test_a_changed_file_of_variables_counts_from_the_next_start(tmp_path: Path) 
                 file.write_text("STAGE=two")
                 await client.call("it__crash")
                 assert json.loads((await client.call("it__env", asked)).text) == {"STAGE": "two"}
+
+    run(converse())
+
+
+def test_a_pipe_of_variables_is_waited_for_by_its_own_server_alone(tmp_path: Path) -> None:
+    """Password managers mount such files: nothing comes before their user has agreed."""
+    os.mkfifo(tmp_path / "its.env")
+    servers = {
+        "it": fake("--only", "env", env_file="its.env", protocol="modern"),
+        "other": fake("--only", "echo", protocol="modern"),
+    }
+
+    async def converse() -> None:
+        async with gate(tmp_path, servers) as it, it.modern() as client:
+            await eventually_async(lambda: it.server("other").is_ready, what="the other server")
+            assert (await client.call("other__echo", {"text": "x"})).text == "x"
+            assert (await it.report("it"))["state"] == "starting"
+            await asyncio.to_thread((tmp_path / "its.env").write_text, "STAGE=one")
+            await it.ready()
+            told = await client.call("it__env", {"names": ["STAGE"]})
+            assert json.loads(told.text) == {"STAGE": "one"}
 
     run(converse())
 

@@ -72,7 +72,9 @@ class StdioTransport:
         clock: Callable[[], float] = time.monotonic,
     ) -> "StdioTransport":
         """Start the process. Raises `CannotStart`, with what to do about it in the message."""
-        program = launch.program()
+        # A file is read at once; a pipe takes as long as who writes to it.
+        waits = launch.env_file is not None and launch.env_file.is_fifo()
+        program = await asyncio.to_thread(launch.program) if waits else launch.program()
         self = cls(launch, sink, Stderr(launch.server, program.secrets, clock), warden)
         self._run(launch, program)
         log.info("process.started", server=launch.server, pid=self.pid, program=program.path)
