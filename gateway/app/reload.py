@@ -80,6 +80,8 @@ class Reloader:
                     "config.doubted", at=f"{doubt.file}:{doubt.line}", problem=doubt.problem
                 )
             log.info("config.reloaded", file=str(loaded.file), **msgspec.structs.asdict(done))
+            if done.needs_restart:
+                log.warning("config.unheeded", settings=done.needs_restart, until="a restart")
             return done
 
     async def watch(self) -> None:

@@ -266,6 +266,8 @@ def test_what_needs_a_restart_is_named_until_it_is_as_it_was(tmp_path: Path) -> 
         calls, log = {"path": "other.jsonl"}, {"level": "error"}
         told = await it.change(calls=calls, log=log, limits={"line": "1MiB"}, admin="off")
         assert told["needs_restart"] == ["admin", "calls", "log", "limits.line"]
+        (warned,) = it.gate.said("config.unheeded")
+        assert warned["settings"] == tuple(told["needs_restart"])
         told = await it.change(default_decision="deny")
         assert told["needs_restart"] == ["admin", "calls", "log", "limits.line"]
         told = await it.change(calls={}, log={}, limits={}, admin="127.0.0.1:0")
