@@ -88,7 +88,9 @@ def test_calls_appear_while_one_looks(gateway: Gateway, tmp_path: Path) -> None:
     async def look() -> None:
         async with chromium(tmp_path) as page:
             await page.go(f"{gateway.admin}/#tool=fake__log")
-            await page.until("!document.getElementById('no-calls').hidden")
+            said = "document.getElementById('no-calls').textContent"
+            await page.until(f"{said} === 'No such calls among the last 1000.'")
+            assert "_unknown" not in await page.ask(texts("[name=tool] option"))
             await asyncio.to_thread(call, gateway, "fake__log")
             await page.until(f"JSON.stringify({texts('#calls td:nth-child(2)')}).includes('log')")
             assert await page.ask("document.getElementById('no-calls').hidden")

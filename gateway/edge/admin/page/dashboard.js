@@ -7,6 +7,7 @@ const byId = (id) => document.getElementById(id);
 const OUTCOMES = ["ok", "tool_error", "denied", "refused", "invalid", "throttled", "timeout",
   "cancelled", "unavailable", "server_error", "input_required", "crashed"];
 const REFUSED = new Set(["denied", "refused", "invalid", "throttled"]);
+const COLLECTIVE = new Set(["_unknown", "_other"]);
 const FINE = new Set(["ok", "input_required", "cancelled"]);
 
 // --- asking ---
@@ -242,6 +243,8 @@ async function showPlot() {
 
 function showCalls(calls) {
   byId("no-calls").hidden = calls.length > 0;
+  const isFiltered = [...filters.elements].some((select) => select.value);
+  say("no-calls", isFiltered ? "No such calls among the last 1000." : "No calls yet.", "none");
   put(byId("calls").tBodies[0], calls.slice().reverse().map((call) => {
     const look = FINE.has(call.outcome) ? "good" : REFUSED.has(call.outcome) ? "warn" : "bad";
     return rowOf(call.call,
@@ -296,7 +299,9 @@ async function refresh() {
   showServers(servers.servers);
   showTools(totals.tools);
   offer(filters.elements.server, servers.servers.map((server) => server.name));
-  offer(filters.elements.tool, totals.tools.map((tool) => tool.name));
+  // What stands for many has no calls of its own to show.
+  const names = totals.tools.map((tool) => tool.name).filter((name) => !COLLECTIVE.has(name));
+  offer(filters.elements.tool, names);
   await Promise.all([refreshCalls(), showPlot()]);
 }
 
