@@ -129,11 +129,11 @@ class StdioTransport:
         self._stopping = True
         async with self._stop_turn:
             try:
-                gone = await stop(self, grace_s)
+                await stop(self, grace_s)
             finally:
                 self._depart("was stopped")
-            if gone and self._warden is not None:
-                self._warden.forget(self._group.pgid)
+                if self._warden is not None:  # whoever was left has been sent KILL
+                    self._warden.forget(self._group.pgid)
 
     # --- inside ---
 
