@@ -206,6 +206,22 @@ def test_initialize_and_what_has_ended_cannot_be_cancelled(gate: Gate, method: s
     assert all("result" in answer.final for answer in run(converse()))
 
 
+@pytest.mark.parametrize("no_id", [True, 1.0, "1", None, [1]])
+def test_what_is_no_id_or_another_cancels_nothing(gate: Gate, no_id: Any) -> None:
+    async def converse() -> Answer:
+        since = gate.mark()
+        async with client_of("legacy", gate.url) as client:
+            assert isinstance(client, Legacy)
+            async with asyncio.TaskGroup() as tasks:
+                message = called(client, "old__sleep", 1, arguments={"ms": 300})
+                slept = tasks.create_task(client.post(message))
+                await since.told("old", "tools/call")
+                await client.notify("notifications/cancelled", {"requestId": no_id})
+            return slept.result()
+
+    assert run(converse()).text == "slept 300 ms"
+
+
 def test_what_a_modern_client_says_of_cancelling_is_taken_without_a_word(gate: Gate) -> None:
     """2026-07-28: on HTTP, closing the stream cancels; there is no message for it."""
     since = gate.mark()

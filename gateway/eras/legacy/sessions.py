@@ -98,7 +98,7 @@ class Session:
         """The client gives a request up. Unknown ids are nothing special: it may have ended.
         Saying so twice asks for one cancellation: the connection's task has to outlive it."""
         task = self.calls.get(id_)
-        if task is not None:
+        if task is not None and not isinstance(id_, bool):  # True is 1 to Python, and no id
             self._cancel(task)
 
     def overtake(self, id_: RequestId, task: "asyncio.Task[object]") -> None:
