@@ -84,6 +84,9 @@ class Manner(Protocol):
     def headers(self, message: Message | None) -> dict[str, str]:
         """What goes with this message; None: with a request that carries none."""
 
+    def begun(self, request: Request, headers: Mapping[str, str]) -> None:
+        """Learn from the head of an answer, which may take more than one stream to come."""
+
     def answered(self, request: Request, headers: Mapping[str, str], result: Fields) -> None:
         """Learn from the answer to a request that tells something about the conversation."""
 

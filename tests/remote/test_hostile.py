@@ -9,9 +9,21 @@ import pytest
 from aiohttp import web
 
 from gateway.downstream.transports import http, streams, under_way
+from gateway.downstream.transports.failures import LONGEST_S
 from tests.kit.ports import free_port
 from tests.kit.waiting import eventually_async, run
-from tests.remote.far import EVENTS, Asked, Far, Message, Seen, listening, refusal, served
+from tests.remote.far import (
+    EVENTS,
+    LEGACY,
+    Asked,
+    Far,
+    Message,
+    Seen,
+    Told,
+    listening,
+    refusal,
+    served,
+)
 from tests.servers.gate import Gate, failure, gate
 
 
@@ -292,3 +304,61 @@ def test_a_server_that_asks_without_end_costs_few_connections(tmp_path: Path) ->
             assert 0 < taken <= under_way.AT_ONCE
 
     run(converse())
+
+
+def test_a_handshake_may_be_answered_on_a_second_stream(tmp_path: Path) -> None:
+    """2025-11-25: a server may close a stream to be polled; the first head names the session."""
+    far = legacy()
+    asked: list[Message] = []
+
+    async def polled(request: web.Request, message: Message) -> web.StreamResponse | None:
+        if message["method"] != "initialize":
+            return None
+        asked.append(message)
+        far.known.add("mine")
+        head = {"Content-Type": EVENTS, "Mcp-Session-Id": "mine"}
+        return web.Response(headers=head, body=b"id: 1\nretry: 20\ndata: \n\n")
+
+    async def resumed(_: str, told: Told) -> None:
+        result = {"protocolVersion": LEGACY, "capabilities": far.capabilities}
+        await told.answer(asked[-1]["id"], result)
+
+    far.before, far.resumed = polled, resumed
+
+    async def converse() -> None:
+        async with served(far), gate(tmp_path, {"far": {"url": far.url}}) as it:
+            await it.ready()
+            async with it.modern() as client:
+                assert (await client.call("far__echo", {"text": "hi"})).text == "hi"
+            assert {seen.headers["Mcp-Session-Id"] for seen in far.posts("tools/call")} == {"mine"}
+
+    run(converse())
+
+
+def test_many_calls_that_lack_a_header_read_the_list_once(tmp_path: Path) -> None:
+    async def strict(asked: Asked) -> web.StreamResponse:
+        if "Mcp-Param-Team" not in asked.http.headers:
+            return refusal(asked.message, -32020, "Mcp-Param-Team is missing", 400)
+        return asked.text("fine")
+
+    async def converse() -> None:
+        async with (
+            served(Far(tools={"strict": strict})) as far,
+            gate(tmp_path, {"far": {"url": far.url}}) as it,
+        ):
+            await it.ready()
+            team = {"type": "string", "x-mcp-header": "Team"}
+            schema = {"type": "object", "properties": {"team": team}}
+            far.extras["strict"] = {"inputSchema": schema}
+            async with it.modern() as client, asyncio.TaskGroup() as tasks:
+                calls = [
+                    tasks.create_task(client.call("far__strict", {"team": "a"})) for _ in range(20)
+                ]
+            assert {call.result().text for call in calls} == {"fine"}
+            assert len(far.posts("tools/list")) <= 3
+
+    run(converse())
+
+
+def test_a_server_that_asks_to_be_left_alone_for_years_is_asked_sooner() -> None:
+    assert streams.pause_s(999_999_999, 0) == LONGEST_S

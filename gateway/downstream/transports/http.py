@@ -59,6 +59,7 @@ class HttpTransport:
         self._closed, self._opened = asyncio.Event(), asyncio.Event()
         self._holding: asyncio.Task[None] | None = None
         self._listens: set[int] = set()
+        self._mending, self._lists_mended = asyncio.Lock(), 0
         if not manner.opens:
             self._opened.set()
 
@@ -125,8 +126,11 @@ class HttpTransport:
         except ServerFailure as failure:
             if failure.own_code != HeaderMismatch.code or request.method != methods.CALL_TOOL:
                 raise
-            before = self._manner.headers(request)
-            await list_again(self._remote, self._manner, self._streams, request)
+            before, seen = self._manner.headers(request), self._lists_mended
+            async with self._mending:
+                if self._lists_mended == seen:  # else somebody has read it meanwhile
+                    await list_again(self._remote, self._manner, self._streams, request)
+                    self._lists_mended += 1
             if self._manner.headers(request) == before:
                 raise
             await self._attempt(request, line)

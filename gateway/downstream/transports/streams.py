@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from gateway.downstream.transports.failures import BrokenOff, NotTaken
+from gateway.downstream.transports.failures import LONGEST_S, BrokenOff, NotTaken
 from gateway.downstream.transports.remote import Remote, watch_over
 from gateway.downstream.transports.replies import (
     EVENTS,
@@ -87,6 +87,7 @@ class Streams:
         Returns when the answer is there, or will not be; True if the stream was given up for
         its silence. Raises `GatewayError`.
         """
+        self.manner.begun(request, response.headers)
         source = Source(response, request, hear or self.sink.line)
         if is_events(response):
             splitter = EventSplitter(self.line_bytes)
@@ -260,7 +261,8 @@ def pause_s(retry_ms: int | None, tries: int) -> float:
     the more often it failed. Without a wish of the server's, many clients do not come at once.
     """
     if retry_ms is not None:
-        return min(max(retry_ms / 1000, 0.02) * 2.0**tries, max(LONGEST_PAUSE_S, retry_ms / 1000))
+        asked_s = min(max(retry_ms / 1000, 0.02), LONGEST_S)
+        return min(asked_s * 2.0**tries, max(LONGEST_PAUSE_S, asked_s))
     wait_s = min(FIRST_PAUSE_S * 2.0 ** min(tries, 10), LONGEST_PAUSE_S)
     return wait_s * (0.5 + random.random() / 2)
 

@@ -31,10 +31,13 @@ class LegacyManner:
             made[SESSION] = self.session
         return made
 
+    def begun(self, request: Request, headers: Mapping[str, str]) -> None:
+        if request.method == methods.INITIALIZE:
+            self.session = headers.get(SESSION)
+
     def answered(self, request: Request, headers: Mapping[str, str], result: Fields) -> None:
         if request.method == methods.LIST_TOOLS:
             self.learnt.page(result, first="cursor" not in request.params)
             return
         version = value(result, "protocolVersion")
         self._version = version if isinstance(version, str) else None
-        self.session = headers.get(SESSION)

@@ -42,6 +42,9 @@ class ModernManner:
             made |= param_headers(mirrored, message.params.get("arguments"))
         return made
 
+    def begun(self, request: Request, headers: Mapping[str, str]) -> None:
+        """There is no session to learn of."""
+
     def answered(self, request: Request, headers: Mapping[str, str], result: Fields) -> None:
         if request.method == methods.LIST_TOOLS:
             self.learnt.page(result, first="cursor" not in request.params)
