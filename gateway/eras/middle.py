@@ -15,7 +15,7 @@ from gateway.policy.background import Background
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
 from gateway.protocol.jsonrpc import Fields, Json, Request, shallow, value
-from gateway.protocol.recall import Recall
+from gateway.protocol.recall import LONGEST, Recall
 
 KIND_OF = {
     methods.CALL_TOOL: Kind.TOOL,
@@ -113,7 +113,7 @@ class Middle:
         if known is None:
             fields = shallow(info) or {}
             known = f"{value(fields, 'name') or '?'}/{value(fields, 'version') or '?'}"[:100]
-            if len(self._clients) < CLIENTS_REMEMBERED:
+            if len(self._clients) < CLIENTS_REMEMBERED and len(key) <= LONGEST:
                 self._clients[key] = known
         return known
 

@@ -7,6 +7,7 @@ Source: 2025-11-25, basic/lifecycle; 2026-07-28, basic/index ("clientCapabilitie
 
 import msgspec
 
+from gateway.protocol.errors import InvalidParams
 from gateway.protocol.jsonrpc import Fields, Json, Raw, decoded, raw, shallow, value
 
 ASKABLE = ("sampling", "elicitation", "roots")
@@ -17,6 +18,11 @@ NEEDED_BY = {
     "roots/list": "roots",
 }
 """A server's question, and the capability without which it must not be asked."""
+
+
+LONGEST = 8 * 2**10
+"""Bytes of capabilities that are kept: ten times what clients have to say. There are as many as
+sessions."""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -68,7 +74,8 @@ class Profiles:
         if len(self._known) >= self.MOST:
             self._known.clear()
         found = _profile(capabilities)
-        self._known[text] = found
+        if len(text) <= LONGEST:
+            self._known[text] = found
         return found
 
 
@@ -85,10 +92,16 @@ def _profile(capabilities: Raw) -> Profile | None:
 
 
 def declared_by(capabilities: Json) -> Raw | None:
-    """What a legacy client declared at `initialize`, for its caller; None if nothing."""
+    """What a legacy client declared at `initialize`, for its caller; None if nothing.
+
+    Raises `InvalidParams` for more than a session can keep.
+    """
     found = shallow(capabilities)
     kept = {n: found[n] for n in ASKABLE if found and shallow(found.get(n)) is not None}
-    return raw(kept) if kept else None
+    declared = raw(kept)
+    if len(bytes(declared)) > LONGEST:
+        raise InvalidParams(f"params.capabilities are longer than {LONGEST // 2**10} KiB")
+    return declared if kept else None
 
 
 def forward(capabilities: Raw) -> Json:

@@ -16,13 +16,24 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class Kept(dict[str, Json]):
+    """The members of a `_meta` that is kept, and pins nothing but its own bytes: what follows
+    from it is worth recalling. Of any other, the memory would hold whole requests."""
+
+    __slots__ = ()
+
+
+def is_kept(held: object) -> bool:
+    return isinstance(held, Kept)
+
+
 class Recall(Generic[K, V]):
     """A function's answers, kept by the identity of what it was asked about."""
 
-    __slots__ = ("_known", "_work")
+    __slots__ = ("_comes_again", "_known", "_work")
 
-    def __init__(self, work: Callable[[K], V]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[K], V], comes_again: Callable[[K], bool] = is_kept) -> None:
+        self._work, self._comes_again = work, comes_again
         self._known: dict[int, tuple[K, V]] = {}
 
     def __call__(self, held: K) -> V:
@@ -31,6 +42,8 @@ class Recall(Generic[K, V]):
         if known is not None and known[0] is held:
             return known[1]
         answer = self._work(held)
+        if not self._comes_again(held):
+            return answer
         if len(self._known) >= MOST:
             self._known.clear()
         self._known[id(held)] = (held, answer)
@@ -55,6 +68,7 @@ class Metas:
         if known is None:
             known = shallow(held)
             if known is not None and len(key) <= LONGEST and _comes_again(known):
+                known = Kept(shallow(Raw(key)) or {})
                 if len(self._known) >= MOST:
                     self._known.clear()
                 self._known[key] = known

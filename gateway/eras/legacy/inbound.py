@@ -103,12 +103,18 @@ class LegacyInbound:
             session = self.sessions.open(self._caller(request, posted))
         except Throttled as error:
             return Answer(503, _failed(request, error), {"Retry-After": "5"})
+        except InvalidParams as error:
+            return Answer(400, _failed(request, error))
         return Answer(200, self._begin(session, request), {SESSION: session.id})
 
     def begin(self, session: Session, request: Request, posted: Posted) -> bytes:
         """The answer to `initialize` in a session that is open already."""
+        try:
+            caller = self._caller(request, posted)
+        except InvalidParams as error:
+            return _failed(request, error)
         session.unsubscribe()
-        session.introduce(self._caller(request, posted))
+        session.introduce(caller)
         return self._begin(session, request)
 
     def _begin(self, session: Session, request: Request) -> bytes:
@@ -255,12 +261,13 @@ class LegacyInbound:
             if isinstance(outcome, Completed) and outcome.task is not None:
                 outcome = self._tasks.adopted(call, outcome)
             return self._shaped(outcome, session.caller.revision)
-        except GatewayError as caught:
-            error = _readable(caught)
-            if error.for_the_model and request.method == methods.CALL_TOOL:
+        except GatewayError as error:
+            if request.method == methods.CALL_TOOL and _readable(error).for_the_model:
                 entry = self.middle.offered().resolve(call.kind, call.name)
-                return as_bytes(error_result(error, entry.route.server if entry else None))
-            raise error from caught
+                server = entry.route.server if entry else None
+                return as_bytes(error_result(_readable(error), server))
+            # Mostly the same, and a cause of itself, or a name for it, would keep its request.
+            raise _readable(error) from None
 
     def _rounds(self, asked: Asked, task: str | None = None) -> Rounds:
         takes_stream = asked.posted.accepts_stream

@@ -21,6 +21,7 @@ from gateway.protocol.errors import (
 from gateway.protocol.headers import OPEN, decode_value
 from gateway.protocol.jsonrpc import Fields, Json, Raw, Request, shallow, value
 from gateway.protocol.methods import NAMED_BY
+from gateway.protocol.recall import is_kept
 from gateway.protocol.revisions import BY_NAME, OF_ERA, Era, Revision
 
 SUPPORTED = [revision.name for revision in OF_ERA[Era.MODERN]]
@@ -33,6 +34,8 @@ class Envelope(msgspec.Struct, frozen=True):
     client_info: Json
     log_level: str | None
     progress_token: Json
+    comes_again: bool = False
+    """It is of a `_meta` that is kept."""
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -55,7 +58,8 @@ def claimed(held: Fields) -> Claimed:
     if version not in SUPPORTED or not (level is None or level in LEVELS):
         return Claimed(version, None)
     info, token = held.get(meta.CLIENT_INFO), meta.progress_token(held)
-    return Claimed(version, Envelope(BY_NAME[version], capabilities, info, level, token))
+    revision, comes_again = BY_NAME[version], is_kept(held)
+    return Claimed(version, Envelope(revision, capabilities, info, level, token, comes_again))
 
 
 def read_envelope(

@@ -87,7 +87,8 @@ class ModernInbound:
     _callers: Recall[Envelope, Caller] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._claims, self._callers = Recall(claimed), Recall(self._described)
+        self._claims = Recall(claimed)
+        self._callers = Recall(self._described, lambda envelope: envelope.comes_again)
         self._tasks = TaskMethods(self.middle, self._ended)
         identity = {meta.SERVER_INFO: raw(self.middle.us)}
         self._stamp = {"resultType": raw("complete"), "_meta": raw(identity)}
@@ -176,7 +177,8 @@ class ModernInbound:
                 return as_bytes({**told, "resultType": "complete"})
             if (visit := _to_visit(error, envelope.capabilities)) is not None:
                 return as_bytes({**visit, **self._stamp, "resultType": "input_required"})
-            raise _readable(error, call.name) from error
+            # Mostly the same, and a cause of itself would keep its request.
+            raise _readable(error, call.name) from None
         if isinstance(outcome, Completed) and (outcome.task or outcome.background):
             outcome = self._tasks.adopted(call, outcome)
         return self._shaped(outcome, request.method)
