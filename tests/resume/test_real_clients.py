@@ -73,6 +73,19 @@ def test_a_real_client_fetches_an_answer_whose_connection_was_lost_twice(
     assert seen["progress"] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("sdk", ["python", "typescript"])
+def test_a_real_client_goes_on_with_streams_that_the_gateway_closes_for_their_age(
+    tmp_path: Path, sdk: str
+) -> None:
+    works = json.dumps({"steps": 30, "ms": 100})
+    servers = {"old": recorded(tmp_path, "old", "--era", "legacy", protocol="legacy")}
+    with opened_gate(tmp_path, servers, limits={"stream_age": "700ms"}) as gate:
+        gate.gateway.wait_tools("old__progress")
+        seen = run(output(*command(sdk, gate.url, "old__progress", works)), WAIT_S)
+
+    assert seen["progress"] == list(range(1, 31))
+
+
 def command(sdk: str, *called: str) -> list[str]:
     if sdk == "python":
         return [install.python("mcp-1"), str(CLIENTS / "calls_once.py"), *called]
