@@ -16,6 +16,7 @@ from tests.servers.gate import Gate, gate
 LARGE = "x" * 3 * 10**5
 FAILING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tools/call", {"name": "nope", "arguments": {"text": LARGE}}),
+    ("tools/call", {"name": "it__error", "arguments": {"text": LARGE}}),
     ("resources/read", {"uri": "no://such", "more": LARGE}),
     ("prompts/get", {"name": "nope", "arguments": {"text": LARGE}}),
 )
@@ -33,9 +34,10 @@ def in_use() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize(("method", "params"), FAILING)
 def test_a_call_that_fails_leaves_nothing_for_the_collector(
-    tmp_path: Path, method: str, params: dict[str, Any]
+    tmp_path: Path, method: str, params: dict[str, Any], era: str
 ) -> None:
     """It runs seldom: large requests that waited for it would fill the memory until then."""
 
@@ -48,7 +50,7 @@ def test_a_call_that_fails_leaves_nothing_for_the_collector(
         assert in_use() - before < 3 * len(LARGE)
 
     async def converse() -> None:
-        async with gate(tmp_path, {"it": fake("--only", "echo")}) as it:
+        async with gate(tmp_path, {"it": fake("--only", "error", protocol=era)}) as it:
             await it.ready()
             gc.collect()
             gc.disable()

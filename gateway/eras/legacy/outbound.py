@@ -157,6 +157,9 @@ class LegacyOutbound:
         except asyncio.CancelledError:
             opened.cancel("The client or its time limit gave up")
             raise
+        except GatewayError:
+            del opened  # it holds the error, which holds this frame and with it the request
+            raise
         return Completed(answered.result, answered.size)
 
     async def _interruptible(self, leg: Leg, call: Call) -> Outcome:

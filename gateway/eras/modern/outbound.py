@@ -95,6 +95,9 @@ class ModernOutbound:
         except asyncio.CancelledError:
             opened.cancel("The client or its time limit gave up")
             raise
+        except GatewayError:
+            del opened  # it holds the error, which holds this frame and with it the request
+            raise
         return self._outcome(answered)
 
     def _outcome(self, answered: Answered) -> Outcome:
