@@ -192,8 +192,8 @@ class LegacySide:
         if isinstance(message, Failure) or not isinstance(message, Result):
             said = message.message if isinstance(message, Failure) else "no answer"
             raise Away(f"The onegate gateway will not have this client: {said}")
-        session = returned.headers.get(SESSION.lower(), "")
-        manner.answered(request, {SESSION: session}, message.result)
+        manner.begun(request, {SESSION: returned.headers.get(SESSION.lower(), "")})
+        manner.answered(request, {}, message.result)
         self._welcome = message.result
         self._revision = opened(message) or self._revision
         self._on.keeping.keep(opening, self._revision, message.result)
