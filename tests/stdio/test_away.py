@@ -176,6 +176,32 @@ def test_a_gateway_killed_in_mid_call_fails_the_call_and_heals(tmp_path: Path, p
             assert client.call("old__echo", {"text": "on"})["content"][0]["text"] == "on"
 
 
+def test_a_question_of_a_gateway_that_is_gone_is_withdrawn(tmp_path: Path, port: int) -> None:
+    """Else a person sits before a form that nobody waits for; and its answer is nobody else's."""
+    asking = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+    late = {"role": "assistant", "content": {"type": "text", "text": "late"}, "model": "m"}
+    servers = {"old": fake("--era", "legacy")}
+    with speaking(tmp_path, "--url", url_of(port)) as client:
+        with gateway_at(tmp_path, port, servers) as gateway:
+            gateway.wait_tools("old__echo")
+            client.initialize(sampling={})
+            id_ = client.begin("tools/call", {"name": "old__ask", "arguments": asking})
+            question = client.notice("sampling/createMessage")["id"]
+            gateway.program.send(signal.SIGKILL)
+            gateway.program.wait_exit()
+            assert client.notice("notifications/cancelled")["params"]["requestId"] == question
+            assert client.answer(id_)["result"]["isError"] is True
+        with gateway_at(tmp_path, port, servers) as gateway:
+            gateway.wait_tools("old__echo")
+            client.send({"jsonrpc": "2.0", "id": question, "result": late})
+            assert client.call("old__echo", {"text": "on"})["content"][0]["text"] == "on"
+            since = len(client.lines)
+            id_ = client.begin("tools/call", {"name": "old__ask", "arguments": asking})
+            question = client.notice("sampling/createMessage", since)["id"]
+            client.send({"jsonrpc": "2.0", "id": question, "result": {**late, "model": "fresh"}})
+            assert "fresh" in client.answer(id_)["result"]["content"][0]["text"]
+
+
 def test_a_wrong_token_is_named_as_the_reason(tmp_path: Path, port: int) -> None:
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"  # of "test"
     auth = {"tokens": [{"name": "claude", "sha256": digest}]}

@@ -17,13 +17,15 @@ from gateway.protocol.headers import LAST_EVENT, SESSION
 from gateway.protocol.jsonrpc import (
     Failure,
     Message,
+    Notification,
     Request,
     RequestId,
     Result,
     decode,
+    encode,
     one_line,
 )
-from gateway.protocol.methods import INITIALIZE
+from gateway.protocol.methods import CANCELLED, INITIALIZE
 
 JSON, EVENTS = "application/json", "text/event-stream"
 POSTED = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
@@ -111,6 +113,9 @@ class Relay:
                 await reading.read(response)
             return Returned(await self._answered(reading, message.headers), told)
         except Gone as gone:
+            for id_ in reading.asked:  # nobody waits for the answer any more
+                told = {"requestId": id_, "reason": "The gateway that asked has gone"}
+                await self._say(encode(Notification(CANCELLED, told)))
             raise self._away(gone, request) from None
         except Away as away:
             self._note(away.message)
@@ -285,6 +290,8 @@ class Reading:
         self.last: str | None = None
         """Id of the last event: what to go on from."""
         self.retry_s = RETRY_S
+        self.asked: list[RequestId] = []
+        """Questions to the client."""
         self._wanted = wanted
         self._hear = hear
 
@@ -316,4 +323,6 @@ class Reading:
         if id_ is not None and id_ == self._wanted:
             self.answer = one_line(data)
         else:
+            if isinstance(message, Request):
+                self.asked.append(message.id)
             await self._hear(message, data)
