@@ -11,7 +11,6 @@ import os
 import signal
 from asyncio import TaskGroup
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -35,6 +34,7 @@ from gateway.edge.stdio.way import Way
 from gateway.edge.stdio.within import Within
 from gateway.edge.stdio.work import Work
 from gateway.eras.manner import Learnt
+from gateway.observe.stream import LineStream
 
 DEFAULT = "http://127.0.0.1:8765/mcp"
 NEITHER = (
@@ -69,9 +69,8 @@ def stdio(url: str | None, file: Path | None, token: str | None, token_file: Pat
 
 
 def tell(words: str) -> None:
-    """One line for whoever reads the client's log."""
-    with suppress(OSError):
-        os.write(2, f"onegate: {words}\n".encode(errors="replace"))
+    """One line for whoever reads the client's log, if anybody does."""
+    LineStream(2).write(f"onegate: {words}\n".encode(errors="replace"))
 
 
 async def _in_front(place: Place, token: Token) -> None:

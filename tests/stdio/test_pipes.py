@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.kit.gateway import Gateway
+from tests.kit.http import Envelope
 from tests.kit.processes import ROOT
 from tests.kit.waiting import eventually
 from tests.stdio.talking import Speaker, seconds, sessions, speaking
@@ -160,6 +162,33 @@ def test_stdin_and_stdout_may_be_files(gateway: Gateway, tmp_path: Path) -> None
         done = subprocess.run(argv, stdin=stdin, stdout=stdout, cwd=ROOT, timeout=30, check=False)
     assert done.returncode == 0
     assert [json.loads(each)["id"] for each in answers.read_text().splitlines()] == [1]
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(tmp_path: Path) -> None:
+    """Clients take stderr as a pipe, and some never read it."""
+    params = {"name": "any__tool", "arguments": {}, "_meta": Envelope().meta()}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "stdio", "--url", NOBODY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        cwd=ROOT,
+        env={**os.environ, "ONEGATE_STATE": str(tmp_path)},
+    )
+    try:
+        said, _ = process.communicate(json.dumps(call).encode() + b"\n", timeout=20)
+    finally:
+        process.kill()
+        os.close(reading)
+        os.close(writing)
+    assert json.loads(said)["result"]["isError"] is True
 
 
 def test_what_is_printed_by_mistake_goes_to_stderr(tmp_path: Path) -> None:

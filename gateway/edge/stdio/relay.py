@@ -16,6 +16,7 @@ from gateway.protocol.framing import Event, EventSplitter
 from gateway.protocol.headers import LAST_EVENT, SESSION
 from gateway.protocol.jsonrpc import (
     Failure,
+    Fields,
     Message,
     Notification,
     Request,
@@ -114,8 +115,8 @@ class Relay:
             return Returned(await self._answered(reading, message.headers), told)
         except Gone as gone:
             for id_ in reading.asked:  # nobody waits for the answer any more
-                told = {"requestId": id_, "reason": "The gateway that asked has gone"}
-                await self._say(encode(Notification(CANCELLED, told)))
+                why: Fields = {"requestId": id_, "reason": "The gateway that asked has gone"}
+                await self._say(encode(Notification(CANCELLED, why)))
             raise self._away(gone, request) from None
         except Away as away:
             self._note(away.message)
