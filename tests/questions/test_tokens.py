@@ -10,9 +10,9 @@ import secrets
 import msgspec
 import pytest
 
-from gateway.eras.legacy.leg import TOGETHER_S
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable, Superseded
 from gateway.protocol.jsonrpc import Raw
+from tests.kit.waiting import eventually_async
 from tests.questions.parking import (
     Lot,
     answered,
@@ -318,7 +318,7 @@ async def test_a_client_that_comes_back_with_less_is_asked_no_more_than_it_decla
     again = asyncio.gather(lot.resume(token, less, q1=YES))
     await settled()
     leg.asked(question("next"))
-    await asyncio.sleep(TOGETHER_S * 3)
+    await eventually_async(lambda: lot.channel.refused)
     answered(leg)
     (outcome,) = await again
 
