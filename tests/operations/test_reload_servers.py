@@ -144,7 +144,7 @@ def test_a_call_that_waits_for_a_server_that_is_removed_is_told_so(tmp_path: Pat
     async def conversation() -> None:
         async with changing(tmp_path, {"a": fake()}) as it, it.gate.modern() as client:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(client.call("a__sleep", {"ms": 1000}))
+                tasks.create_task(client.call("a__sleep", {"ms": 4000}))
                 await under_way(it, "a")
                 await it.change_server("a", fake(**OTHER))
                 waiting = tasks.create_task(client.call("a__whoami"))
