@@ -92,9 +92,8 @@ async def _alone(file: Path | None) -> None:
     remembered = (os.getcwd(), str(file), environment().get("ONEGATE_CONFIG", ""))
     try:
         async with asyncio.timeout(None) as hurry, TaskGroup() as tasks:
-            begun = asyncio.Event()
-            holding = Holding(ends, Work(tasks), tell, begun.is_set)
-            within = Within(holding.mouth, begun)
+            holding = Holding(ends, Work(tasks), tell, lambda: within.has_begun)
+            within = Within(holding.mouth)
             tasks.create_task(_host(reading, within, stop))
             await _converse(holding, within, remembered, ALONE)
             stop.set()

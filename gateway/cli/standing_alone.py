@@ -39,7 +39,9 @@ async def host(reading: Reading, within: Within, stop: asyncio.Event) -> None:
     async with running(found, environment(), stream=stream) as gateway:
         gc.freeze()  # what has been loaded stays
         gc.enable()
-        within.lead_to(Contained(gateway.entrance), settling(gateway))
+        within.lead_to(
+            Contained(gateway.entrance), settling(gateway), lambda: not _is_settling(gateway)
+        )
         await stop.wait()
 
 
@@ -50,13 +52,17 @@ def settling(gateway: Gateway) -> Callable[[], Awaitable[None]]:
 
     async def settled() -> None:
         is_late = False
-        while loop.time() < until and any(map(_is_empty, gateway.operator.servers())):
+        while loop.time() < until and _is_settling(gateway):
             is_late = True
             await asyncio.sleep(LOOK_EVERY_S)  # of many servers, none tells
         if is_late:
             await asyncio.sleep(MERGED_S)
 
     return settled
+
+
+def _is_settling(gateway: Gateway) -> bool:
+    return any(map(_is_empty, gateway.operator.servers()))
 
 
 def _is_empty(server: ServerReport) -> bool:

@@ -70,20 +70,31 @@ class Standing:
 class Within:
     """The way to a gateway that may still be starting: whoever comes early waits."""
 
-    def __init__(self, mouth: Mouth, begun: asyncio.Event) -> None:
-        """`begun` is set once it is there."""
+    def __init__(self, mouth: Mouth) -> None:
         self._mouth = mouth
-        self._open = begun
+        self._open = asyncio.Event()
         self._entrance: Entrance | None = None
         self._settled: Callable[[], Awaitable[None]] | None = None
+        self._is_settled: Callable[[], bool] = lambda: False
 
     @property
     def is_open(self) -> bool:
         return self._open.is_set()
 
-    def lead_to(self, entrance: Entrance, settled: Callable[[], Awaitable[None]]) -> None:
-        """The gateway is there. `settled` returns when it is known what servers offer, or soon."""
-        self._entrance, self._settled = entrance, settled
+    @property
+    def has_begun(self) -> bool:
+        """It is there, and so are its servers."""
+        return self._is_settled()
+
+    def lead_to(
+        self,
+        entrance: Entrance,
+        settled: Callable[[], Awaitable[None]],
+        is_settled: Callable[[], bool],
+    ) -> None:
+        """The gateway is there. `settled` returns when it is known what servers offer, or soon;
+        `is_settled` says whether it is."""
+        self._entrance, self._settled, self._is_settled = entrance, settled, is_settled
         self._open.set()
 
     async def post(self, message: Posting, hear: Hear | None = None) -> Returned:
