@@ -15,7 +15,7 @@ from gateway.app.current import Current
 from gateway.app.gateway import Gateway
 from gateway.app.reports import Reports
 from gateway.app.servers import Assembly
-from gateway.calls.call import Call, InputRequired
+from gateway.calls.call import Call, InputRequired, Outcome
 from gateway.calls.notices import Board, Owner
 from gateway.calls.pipeline import chain
 from gateway.calls.routing import Forward, Resolve
@@ -39,7 +39,7 @@ from gateway.eras.legacy.sessions import Session, Sessions
 from gateway.eras.middle import Middle
 from gateway.eras.modern.inbound import ModernInbound
 from gateway.eras.profile import Profiles
-from gateway.eras.questions import STATE
+from gateway.eras.questions import STATE, unknown_state
 from gateway.eras.tasks import Tasks
 from gateway.observe.audit import Audit
 from gateway.observe.ledger import Ledger
@@ -105,10 +105,12 @@ def compose(
     )
     audit = Audit(ledger, clock, time.time)
     handle = chain(resolve, background, audit, authorize, throttle, deadline, end=end)
+    refuse = chain(resolve, audit, authorize, end=_not_theirs)
     complete = chain(resolve, authorize, throttle, deadline, end=end)
 
     middle = Middle(
         handle=handle,
+        refuse=refuse,
         complete=complete,
         offered=lambda: current.rules.offer(shelf.current),
         capabilities=lambda: _capabilities(shelf.current, fleet, current.rules.go_on),
@@ -195,6 +197,10 @@ async def _published(
     await fleet.published(server, kinds, owner)
     own = (e.route.name for e in fleet.shelf.current.of(Kind.TOOL) if e.route.server == server.name)
     metrics.listed(server.name, own)
+
+
+async def _not_theirs(_call: Call) -> Outcome:
+    raise unknown_state()
 
 
 def _abandoned(fleet: Fleet, call: Call, asked: InputRequired) -> None:

@@ -13,7 +13,7 @@ from gateway.app.current import Current
 from gateway.app.reports import Reports
 from gateway.app.servers import Assembly
 from gateway.calls.notices import Withdrawn
-from gateway.config.model import Config
+from gateway.config.model import Config, Token
 from gateway.config.units import Address
 from gateway.downstream.fleet import Fleet
 from gateway.downstream.warden import Warden
@@ -22,6 +22,7 @@ from gateway.edge.sockets import Bound, bind
 from gateway.eras.entrance import Entrance
 from gateway.eras.legacy.sessions import Sessions
 from gateway.eras.middle import Middle
+from gateway.identity.seals import Seals
 from gateway.identity.tokens import Tokens
 from gateway.observe.lag import watch_lag
 from gateway.observe.metrics import Metrics
@@ -143,6 +144,7 @@ class Gateway:
         self.sessions.most, self.sessions.idle_s = limits.sessions, limits.session_idle_s
         patience = self.sessions.patience
         patience.answer_s, patience.rounds = limits.answer_s, limits.rounds
+        self.middle.seals = Seals(_known(self.config) or ())
         self.assembly.bound()
 
     def withdraw(self, principals: frozenset[str | None]) -> None:
@@ -243,4 +245,9 @@ class Gateway:
 
 
 def _tokens(config: Config) -> Tokens | None:
-    return Tokens(config.auth.tokens) if config.auth.mode == "tokens" else None
+    known = _known(config)
+    return None if known is None else Tokens(known)
+
+
+def _known(config: Config) -> Sequence[Token] | None:
+    return config.auth.tokens if config.auth.mode == "tokens" else None

@@ -11,6 +11,7 @@ from gateway.calls.watching import Watching
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.entries import Kind
 from gateway.eras.tasks import Tasks
+from gateway.identity.seals import Seals
 from gateway.policy.background import Background
 from gateway.protocol import meta, methods
 from gateway.protocol.errors import GatewayError, InvalidParams, ServerUnavailable
@@ -35,6 +36,8 @@ class Middle:
 
     handle: Handler
     """The pipeline for calls: recorded, judged, bounded."""
+    refuse: Handler
+    """Recorded, and refused: for calls that bring a state which is not theirs."""
     complete: Handler
     """The same for completions, which come with every key stroke and leave no record."""
     offered: Callable[[], Catalog]
@@ -60,6 +63,8 @@ class Middle:
     timed: Callable[[str, float], None]
     """Told method and seconds of each request that is not a call."""
     clock: Callable[[], float]
+    seals: Seals = field(default_factory=Seals)
+    """For what modern clients are to bring back; others as soon as there are other tokens."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at shutdown: streams say goodbye."""
     _clients: dict[bytes, str] = field(default_factory=dict)

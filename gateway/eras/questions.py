@@ -8,7 +8,7 @@ are a map from key to question, and a map from the same keys to answers.
 from gateway.eras.profile import NEEDED_BY
 from gateway.eras.shapes import older_block, without
 from gateway.protocol import meta
-from gateway.protocol.errors import CannotAnswer, InvalidMessage
+from gateway.protocol.errors import CannotAnswer, InvalidMessage, InvalidParams
 from gateway.protocol.jsonrpc import Fields, Json, decoded, elements, shallow, value
 from gateway.protocol.revisions import Revision
 
@@ -55,6 +55,14 @@ def given_up(method: str) -> dict[str, Json]:
     if method == "elicitation/create":
         return {"action": "cancel"}
     return refused(-32603 if method == "roots/list" else -1, "The client did not answer")
+
+
+def unknown_state() -> InvalidParams:
+    """In the same words whatever is wrong with it: a thief is told nothing."""
+    return InvalidParams(
+        f"params.{STATE} is not, or no longer, that of a waiting call: "
+        "call again without it, and without answers"
+    )
 
 
 def too_many_rounds(server: str, most: int) -> CannotAnswer:

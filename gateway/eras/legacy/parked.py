@@ -15,13 +15,12 @@ from gateway.calls.call import Call, Outcome
 from gateway.config.units import spelt_size
 from gateway.eras.legacy.leg import Leg, owner_of
 from gateway.eras.legacy.tasking import InItsStead
-from gateway.eras.questions import STATE, too_many_rounds
+from gateway.eras.questions import STATE, too_many_rounds, unknown_state
 from gateway.eras.sides import Channel, OpenRequest
 from gateway.protocol import methods
 from gateway.protocol.errors import (
     BadAnswer,
     GatewayError,
-    InvalidParams,
     ServerUnavailable,
     TooManyWaiting,
 )
@@ -108,10 +107,7 @@ class Parked:
         """
         leg, token = self._owned_by(call), value(call.params, STATE)
         if leg is None:
-            raise InvalidParams(
-                f"params.{STATE} is not, or no longer, that of a waiting call: "
-                "call again without it, and without answers"
-            )
+            raise unknown_state()
         self.events["resumed" if token == leg.token else "repeated"] += 1
         return await leg.resume(token, call)
 

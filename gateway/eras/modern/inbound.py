@@ -8,13 +8,14 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from gateway.calls.call import Caller, Completed, Emit, InputRequired, Outcome, silent
+from gateway.calls.call import Call, Caller, Completed, Emit, InputRequired, Outcome, silent
 from gateway.calls.notices import LEVELS, Emitted, LogLine, Progress
 from gateway.catalog.entries import Kind
 from gateway.eras.lists import LISTED, Lists
 from gateway.eras.middle import Middle, error_result, failure_data, subject
 from gateway.eras.modern.envelope import SUPPORTED, Claimed, Envelope, claimed, read_envelope
 from gateway.eras.modern.listen import listen
+from gateway.eras.modern.sealing import opened, sealed
 from gateway.eras.modern.tasks import METHODS, TASK, TaskMethods
 from gateway.eras.questions import ASKED, STATE, as_modern, for_modern
 from gateway.eras.shapes import without
@@ -157,14 +158,17 @@ class ModernInbound:
         request, envelope = asked.request, asked.envelope
         if request.method == methods.CALL_TOOL:
             self._check_params(request, asked.posted.headers)
-        emit = emitter(envelope, asked.reply)
-        call = self.middle.call(
-            request, self._caller(asked), len(asked.posted.body), emit, envelope.log_level
-        )
+        emit, caller = emitter(envelope, asked.reply), self._caller(asked)
+        handle = self.middle.handle
+        if STATE in request.params:
+            mine = opened(request, caller, self.middle.seals)
+            request, handle = (mine, handle) if mine else (request, self.middle.refuse)
+        size = len(asked.posted.body)
+        call = self.middle.call(request, caller, size, emit, envelope.log_level)
         if envelope.log_level is not None:
             self.middle.wish_level(envelope.log_level)
         try:
-            outcome = await self.middle.handle(call)
+            outcome = await handle(call)
         except asyncio.CancelledError:
             if STATE in call.params:
                 self.middle.abandon(call)
@@ -179,9 +183,15 @@ class ModernInbound:
                 return as_bytes({**visit, **self._stamp, "resultType": "input_required"})
             # Mostly the same, and a cause of itself would keep its request.
             raise _readable(error, call.name) from None
-        if isinstance(outcome, Completed) and (outcome.task or outcome.background):
-            outcome = self._tasks.adopted(call, outcome)
+        if isinstance(outcome, InputRequired) or outcome.task or outcome.background:
+            outcome = self._kept(call, outcome)
         return self._shaped(outcome, request.method)
+
+    def _kept(self, call: Call, outcome: Outcome) -> Outcome:
+        """One that is not the end, so that its client alone can go on with it."""
+        if isinstance(outcome, InputRequired):
+            return sealed(call, outcome, self.middle.seals)
+        return self._tasks.adopted(call, outcome)
 
     async def _task(self, asked: Asked) -> bytes:
         answered = await self._tasks.ask(asked.request, self._caller(asked))
