@@ -91,8 +91,8 @@ def test_a_held_stream_whose_queue_is_full_is_cut_and_nobody_waits() -> None:
             client.request("GET", "/mcp")
             await client.head()
             with capture_logs() as logs:
-                for _ in range(MOST_EVENTS * 2):
-                    held[0].push(b'{"pad":"' + b"x" * 1000 + b'"}')
+                for number in range(MOST_EVENTS * 2):
+                    held[0].push(b'{"number":%d,"pad":"%b"}' % (number, b"x" * 1000))
                 async with asyncio.timeout(5):
                     await held[0].wait_ended()
             assert [(line["event"], line["waiting"]) for line in logs] == [

@@ -4,7 +4,6 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 import aiohttp
@@ -147,14 +146,13 @@ def refusal(server: str, status: int, headers: Mapping[str, str], body: bytes) -
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> int | None:
-    """Seconds, or a date (RFC 9110, 10.2.3)."""
+    """Seconds, or a date (RFC 9110, 10.2.3), which is told by the clock that `Date` is told by."""
     after = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"\d{1,6}", after):
         return int(after)
     try:
-        then = parsedate_to_datetime(after)
-        left = then - datetime.now(then.tzinfo)
-    except ValueError:
+        left = parsedate_to_datetime(after) - parsedate_to_datetime(headers.get("Date", ""))
+    except (TypeError, ValueError):
         return None
     return min(max(0, math.ceil(left.total_seconds())), MOST_LATER_S)
 
