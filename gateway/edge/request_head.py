@@ -14,7 +14,7 @@ LONGEST = 4096
 """Bytes of a head that is remembered, one for each connection."""
 
 PATIENCE, SELDOM = 4, 32
-"""Clients whose heads differ so many times in a row pay for it with every so manieth only."""
+"""After so many heads in a row that were unlike the one before, one in so many is remembered."""
 
 DIGITS = 5
 """Of the length of a body that is small."""
