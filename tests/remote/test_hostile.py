@@ -42,6 +42,7 @@ async def said_of(it: Gate, name: str = "far") -> str:
     [
         (400, "Bad Request: Server not initialized"),  # the TypeScript SDK, with one session
         (401, "Unauthorized: Session not found"),  # the Rust SDK
+        (400, "Bad Request: No valid session ID provided"),  # server-everything
         (400, "Invalid or missing session ID"),
     ],
 )

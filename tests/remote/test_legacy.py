@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.kit.waiting import eventually_async, run
-from tests.remote.far import EVENTS, Asked, Far, Message, Told, refusal, served, text_of
+from tests.remote.far import EVENTS, Asked, Far, Message, Told, served, text_of
 from tests.servers.gate import failure, gate
 
 
@@ -110,26 +110,6 @@ def test_a_client_with_a_connection_of_its_own_gets_another_when_its_session_is_
                         tasks.create_task(client.call("far__echo", {"text": str(n)}))
             used = {seen.headers["Mcp-Session-Id"] for seen in far.posts("tools/call")}
             assert used == {first, last}
-
-    run(converse())
-
-
-def test_older_servers_say_400_of_a_lost_session(tmp_path: Path) -> None:
-    async def forgetful(request: web.Request, message: Message) -> web.Response | None:
-        if request.headers.get("Mcp-Session-Id") == "s1" and message["method"] == "tools/call":
-            text = "Bad Request: No valid session ID provided"
-            return refusal({"id": None}, -32000, text, 400)
-        return None
-
-    async def converse() -> None:
-        async with (
-            served(far_legacy(before=forgetful)) as far,
-            gate(tmp_path, {"far": {"url": far.url}}) as it,
-        ):
-            await it.ready()
-            async with it.modern() as client:
-                assert (await client.call("far__echo", {"text": "hi"})).text == "hi"
-            assert len(far.posts("initialize")) == 2
 
     run(converse())
 
